@@ -1,0 +1,90 @@
+# `make demo` and `make test` do all the set-up: they need Python 3.11 or newer with venv, and make.
+# The first run fetches what requirements.lock names; later ones are offline.
+# Every name here is relative, so the checkout may lie in a folder with spaces in its path.
+
+PACKAGES := engine effects adapters
+UV_VERSION := 0.13.9
+PY := .venv/bin/python
+ARGS ?=
+
+.PHONY: help demo test lint check bench-quick lock clean
+.DELETE_ON_ERROR:
+
+# An editable install holds absolute paths: in a checkout that was moved or copied, do that part anew.
+$(shell test ! -e .venv/.where || test "$$(cat .venv/.where)" = "$$(pwd -P)" || rm -f .venv/.installed)
+
+help:
+	@echo "make demo         run the demo"
+	@echo "make test         run the tests (ARGS='-m \"not slow\"' are handed to pytest)"
+	@echo "make lint         ruff, mypy, import-linter"
+	@echo "make check        check the scenarios in tests/scenarios"
+	@echo "make bench-quick  a short benchmark"
+	@echo "make .venv        only the set-up"
+	@echo "make lock         write requirements.lock anew from pyproject.toml"
+	@echo "make clean        remove .venv and all that was built"
+
+demo: .venv/.installed
+	@.venv/bin/stepfold demo $(ARGS)
+
+test: .venv/.installed
+	@$(PY) -m pytest $(ARGS)
+
+lint: .venv/.installed
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+check: .venv/.installed
+	@.venv/bin/stepfold check tests/scenarios $(ARGS)
+
+bench-quick: .venv/.installed
+	@$(PY) -m benchmarks.quick $(ARGS)
+
+# ---------------------------------------------------------------- set-up
+
+.PHONY: .venv
+.venv: .venv/.installed
+
+.venv/.created:
+	@for python in "$${PYTHON:-python3.11}" python3.11 python3 python3.14 python3.13 python3.12; do \
+	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	    then found="$$python"; break; fi; \
+	done; \
+	if test -z "$$found"; then \
+	    echo "Stepfold needs Python 3.11 or newer, with its venv module (on Debian: python3-venv)." >&2; \
+	    echo "Found: $$(python3 --version 2>&1 || true). To name another: make PYTHON=/path/to/python3.11" >&2; \
+	    exit 1; \
+	fi; \
+	echo "Setting up .venv with $$found, once"; \
+	"$$found" -m venv --clear .venv
+	@touch .venv/.created
+
+.venv/.locked: requirements.lock | .venv/.created
+	@echo "Installing what requirements.lock names"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch .venv/.locked
+
+.venv/.installed: pyproject.toml .venv/.locked
+	@$(PY) -m pip install --quiet --disable-pip-version-check \
+	    --no-index --no-deps --no-build-isolation --editable .
+	@rm -rf .venv/typed && mkdir -p .venv/typed/stepfold
+	@for name in $(PACKAGES); do ln -s "../../../$$name" ".venv/typed/stepfold/$$name"; done
+	@pwd -P > .venv/.where
+	@touch .venv/.installed
+
+# ---------------------------------------------------------------- the rest
+
+.venv-lock/.created: Makefile | .venv/.created
+	@rm -rf .venv-lock && $(PY) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"
+	@touch .venv-lock/.created
+
+lock: .venv-lock/.created
+	@.venv-lock/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --extra dev \
+	    --generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(ARGS) \
+	    --output-file requirements.lock pyproject.toml
+
+clean:
+	@rm -rf .venv .venv-lock build dist stepfold.egg-info .hypothesis .mypy_cache .pytest_cache \
+	    .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
