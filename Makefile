@@ -32,7 +32,7 @@ test: .venv/.installed
 lint: .venv/.installed
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	.venv/bin/lint-imports
+	.venv/bin/lint-imports --no-logo
 
 check: .venv/.installed
 	@.venv/bin/stepfold check tests/scenarios $(ARGS)
