@@ -46,13 +46,13 @@ bench-quick: .venv/.installed
 .venv: .venv/.installed
 
 .venv/.created:
-	@for python in "$${PYTHON:-python3.11}" python3.11 python3 python3.14 python3.13 python3.12; do \
+	@for python in $${PYTHON:-python3.11 python3 python3.14 python3.13 python3.12}; do \
 	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	    then found="$$python"; break; fi; \
 	done; \
 	if test -z "$$found"; then \
 	    echo "Stepfold needs Python 3.11 or newer, with its venv module (on Debian: python3-venv)." >&2; \
-	    echo "Found: $$(python3 --version 2>&1 || true). To name another: make PYTHON=/path/to/python3.11" >&2; \
+	    echo "Found: $$(python3 --version 2>&1 || true). To name another: make PYTHON=python3.12" >&2; \
 	    exit 1; \
 	fi; \
 	echo "Setting up .venv with $$found, once"; \
