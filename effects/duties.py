@@ -1,0 +1,265 @@
+"""
+What the world owes for each effect that asks for one answer: whom to ask, how
+long, and what is said where no answer came.  (A model call gives many answers:
+``model_call.py``.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import attrs
+
+from stepfold.effects.world import World
+from stepfold.engine.config import Config
+from stepfold.engine.context.repair import encodable
+from stepfold.engine.effects import (
+    AskPermission,
+    Compact,
+    Prefetch,
+    RunHook,
+    RunTool,
+    StageCollapse,
+    Summarise,
+    Wait,
+)
+from stepfold.engine.events import (
+    CallStatus,
+    CollapseStaged,
+    Compacted,
+    CompactionFailed,
+    Event,
+    HookAnswered,
+    HookVerdict,
+    PermissionAnswered,
+    Prefetched,
+    SummaryReady,
+    ToolEnded,
+    WaitElapsed,
+)
+from stepfold.engine.failures import Failure, FailureKind
+from stepfold.engine.messages import Message, ResultBlock, Text
+
+Progress = Callable[[str], None]
+
+
+class WrongAnswer(TypeError):
+    """A port answered with something that is no answer to its order."""
+
+
+@attrs.frozen
+class Duty:
+    """
+    One class of effect.
+
+    Args:
+        ask: Asks the port; its answer goes through ``stamp``.
+        stamp: Makes the event, with the order's id and the time in ms; raises
+            ``WrongAnswer`` for anything but an answer.
+        failed: The event where the port raised: id, words, time.
+        expired: The event where the deadline passed: id, words, time.
+        deadline_ms: How long an answer may take; None: for ever.
+        mute: The event has no place for the words of a failure: they are logged.
+    """
+
+    ask: Callable[[World, Any, Progress], Awaitable[Any]]
+    stamp: Callable[[Any, int, int], Event]
+    failed: Callable[[int, str, int], Event]
+    expired: Callable[[int, str, int], Event]
+    deadline_ms: Callable[[Config], int | None]
+    mute: bool = False
+
+
+def clean(text: str) -> str:
+    """Return *text* with lone surrogates replaced: no log and no request can hold them."""
+    if text.isascii():
+        return text
+    block = encodable(Text(text))
+    return block.text
+
+
+def clean_failure(failure: Failure) -> Failure:
+    """Return *failure* with words that a log can hold."""
+    return failure if failure.message.isascii() else attrs.evolve(failure, message=clean(failure.message))
+
+
+def _want(answer: object, *kinds: type) -> None:
+    if type(answer) not in kinds:
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise WrongAnswer(f"the port answered with {answer!r}, not with {wanted}")
+
+
+# ------------------------------------------------------------------------ tools
+
+
+def _tool_ended(answer: ToolEnded, id: int, now: int) -> Event:
+    _want(answer, ToolEnded)
+    content = tuple(map(_clean_result, answer.content))
+    messages = tuple(map(_clean_message, answer.messages)) if answer.messages else ()
+    return ToolEnded(id, content, answer.status, answer.stop, messages, now)
+
+
+def _clean_result(block: ResultBlock) -> ResultBlock:
+    return block if type(block) is Text and block.text.isascii() else encodable(block)
+
+
+def _clean_message(message: Message) -> Message:
+    return attrs.evolve(message, content=tuple(map(encodable, message.content)))
+
+
+def _tool_failed(id: int, words: str, now: int) -> Event:
+    return ToolEnded(id, (Text(words),), CallStatus.FAILED, None, (), now)
+
+
+async def _run_tool(world: World, order: RunTool, progress: Progress) -> ToolEnded:
+    return await world.tools.run(order, progress)
+
+
+# ------------------------------------------------------------------- permission
+
+
+def _permission(answer: PermissionAnswered, id: int, now: int) -> Event:
+    _want(answer, PermissionAnswered)
+    return PermissionAnswered(id, answer.allowed, clean(answer.words), answer.input, answer.stop, now)
+
+
+def _no_permission(id: int, words: str, now: int) -> Event:
+    return PermissionAnswered(id, False, f"Asking for permission failed: {words}", None, None, now)
+
+
+async def _ask_permission(world: World, order: AskPermission, progress: Progress) -> PermissionAnswered:
+    return await world.permission.ask(order)
+
+
+# ------------------------------------------------------------------- compaction
+
+
+def _compacted(answer: Compacted | CompactionFailed, id: int, now: int) -> Event:
+    _want(answer, Compacted, CompactionFailed)
+    if isinstance(answer, CompactionFailed):
+        return CompactionFailed(id, clean_failure(answer.failure), answer.usage, now)
+    attachments = tuple(map(_clean_message, answer.attachments))
+    return Compacted(id, clean(answer.summary), answer.tokens, attachments, answer.usage, now)
+
+
+def _compaction_failed(id: int, words: str, now: int) -> Event:
+    return CompactionFailed(id, Failure(FailureKind.OTHER, words), None, now)
+
+
+def _compaction_expired(id: int, words: str, now: int) -> Event:
+    return CompactionFailed(id, Failure(FailureKind.TIMEOUT, words), None, now)
+
+
+async def _compact(world: World, order: Compact, progress: Progress) -> Compacted | CompactionFailed:
+    return await world.compactor.compact(order)
+
+
+def _staged(answer: CollapseStaged, id: int, now: int) -> Event:
+    _want(answer, CollapseStaged)
+    return CollapseStaged(id, None if answer.summary is None else clean(answer.summary), now)
+
+
+def _not_staged(id: int, words: str, now: int) -> Event:
+    return CollapseStaged(id, None, now)
+
+
+async def _stage(world: World, order: StageCollapse, progress: Progress) -> CollapseStaged:
+    return await world.compactor.stage(order)
+
+
+# ------------------------------------------------------------------ the others
+
+
+def _hook_answered(answer: HookAnswered, id: int, now: int) -> Event:
+    _want(answer, HookAnswered)
+    return HookAnswered(id, answer.verdict, clean(answer.words), now)
+
+
+def _hook_crashed(id: int, words: str, now: int) -> Event:
+    return HookAnswered(id, HookVerdict.CRASH, words, now)
+
+
+def _hook_expired(id: int, words: str, now: int) -> Event:
+    return HookAnswered(id, HookVerdict.TIMEOUT, words, now)
+
+
+async def _ask_hook(world: World, order: RunHook, progress: Progress) -> HookAnswered:
+    return await world.hooks.ask(order)
+
+
+def _summary(answer: SummaryReady, id: int, now: int) -> Event:
+    _want(answer, SummaryReady)
+    return SummaryReady(id, None if answer.summary is None else clean(answer.summary), now)
+
+
+def _no_summary(id: int, words: str, now: int) -> Event:
+    return SummaryReady(id, None, now)
+
+
+async def _summarise(world: World, order: Summarise, progress: Progress) -> SummaryReady:
+    if world.summariser is None:
+        return SummaryReady(order.id, None)
+    return await world.summariser.summarise(order)
+
+
+def _prefetched(answer: Prefetched, id: int, now: int) -> Event:
+    _want(answer, Prefetched)
+    return Prefetched(id, tuple(map(clean, answer.texts)), now)
+
+
+def _nothing_found(id: int, words: str, now: int) -> Event:
+    return Prefetched(id, (), now)
+
+
+async def _prefetch(world: World, order: Prefetch, progress: Progress) -> Prefetched:
+    if world.prefetcher is None:
+        return Prefetched(order.id)
+    return await world.prefetcher.prefetch(order)
+
+
+def _elapsed(answer: object, id: int, now: int) -> Event:
+    return WaitElapsed(id, now)
+
+
+def _not_slept(id: int, words: str, now: int) -> Event:
+    return WaitElapsed(id, now)
+
+
+async def _wait(world: World, order: Wait, progress: Progress) -> None:
+    await world.clock.sleep(order.ms)
+
+
+def _tool_ms(config: Config) -> int:
+    return config.tool_timeout_ms
+
+
+def _hook_ms(config: Config) -> int:
+    return config.hook_timeout_ms
+
+
+def _compactor_ms(config: Config) -> int:
+    return config.compactor_timeout_ms
+
+
+def _side_ms(config: Config) -> int:
+    return config.side_timeout_ms
+
+
+def _for_ever(config: Config) -> int | None:
+    return None
+
+
+DUTIES: Final[Mapping[type, Duty]] = MappingProxyType(
+    {
+        RunTool:       Duty(_run_tool, _tool_ended, _tool_failed, _tool_failed, _tool_ms),
+        AskPermission: Duty(_ask_permission, _permission, _no_permission, _no_permission, _for_ever),
+        Compact:       Duty(_compact, _compacted, _compaction_failed, _compaction_expired, _compactor_ms),
+        StageCollapse: Duty(_stage, _staged, _not_staged, _not_staged, _side_ms, mute=True),
+        RunHook:       Duty(_ask_hook, _hook_answered, _hook_crashed, _hook_expired, _hook_ms),
+        Summarise:     Duty(_summarise, _summary, _no_summary, _no_summary, _side_ms, mute=True),
+        Prefetch:      Duty(_prefetch, _prefetched, _nothing_found, _nothing_found, _side_ms, mute=True),
+        Wait:          Duty(_wait, _elapsed, _not_slept, _not_slept, _for_ever, mute=True),
+    }
+)  # fmt: skip

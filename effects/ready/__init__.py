@@ -1,0 +1,1 @@
+"""Ports that are there without an adapter: hooks and permission from functions, time, chance."""

@@ -1,0 +1,173 @@
+"""What a caller may hand to ``run``, and how ports and Config are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias, TypedDict
+
+import attrs
+
+from stepfold.effects.compactor import NestedCompactor, Restore
+from stepfold.effects.ports import (
+    BackgroundWork,
+    Clock,
+    Compactor,
+    Hooks,
+    Ids,
+    Log,
+    Microcompactor,
+    Model,
+    Permission,
+    Prefetcher,
+    Start,
+    Summariser,
+    Tools,
+)
+from stepfold.effects.ready.hooks import StopHook, Stopping, function_hooks
+from stepfold.effects.ready.permission import AskFunction, Asking, Nobody
+from stepfold.effects.ready.system import SystemClock, SystemIds
+from stepfold.effects.ready.tools import joined
+from stepfold.effects.world import World
+from stepfold.engine import Config
+from stepfold.engine.events import ToolSpec
+from stepfold.engine.messages import Message
+from stepfold.engine.state import Collapse
+
+StopHooks: TypeAlias = Hooks | Iterable[StopHook | Callable[[Stopping], Any]]
+OnItem: TypeAlias = Callable[[Any], Awaitable[None] | None]
+OnCommand: TypeAlias = Callable[[str, str], None]
+
+
+class Options(TypedDict, total=False):
+    """
+    The keywords of ``run``, ``run_sync`` and ``stream``; all may be left out but ``model``.
+
+    model: The ``Model`` port.
+    tools: A ``Tools`` port, or several.
+    stop_hooks: A ``Hooks`` port (then Config names them), or functions and ``StopHook`` objects.
+    can_use_tool: A ``Permission`` port, or ``(name, input) -> bool | text``, asked about every
+        call that no rule denies.  Left out: the tools, if they are a permission port too.
+    config: Left out: the one that the log was begun with, or the default.
+    system: The system prompt, in place of Config's.
+    log: Where events are kept; a log that holds a run already is gone on with.
+    messages: The history before the first run.
+    collapses: Summaries staged for spans of ``messages``, oldest first.
+    compactor: Left out: a nested run of this same loop on the same model.
+    restore: ``(paths) -> [(path, text), ...]``: reads files again after a compaction.
+    summariser, prefetcher, microcompactor, background: Left out: not there.
+    clock, ids: Left out: the system's.
+    on_command: ``(id, mark)``: told what became of queued words.
+    """
+
+    model: Model
+    tools: Tools | Iterable[Tools]
+    stop_hooks: StopHooks
+    can_use_tool: Permission | Callable[[str, dict[str, Any]], Any] | None
+    config: Config | None
+    system: str | None
+    log: Log | None
+    messages: Iterable[Message]
+    collapses: Iterable[Collapse]
+    compactor: Compactor | None
+    restore: Restore | None
+    summariser: Summariser | None
+    prefetcher: Prefetcher | None
+    microcompactor: Microcompactor | None
+    background: BackgroundWork | None
+    clock: Clock | None
+    ids: Ids | None
+    on_command: OnCommand | None
+
+
+@attrs.frozen(kw_only=True)
+class Setup:
+    """A run as the caller wants it; see ``Options``."""
+
+    model: Model
+    tools: Tools | Iterable[Tools] = ()
+    stop_hooks: StopHooks = ()
+    can_use_tool: Permission | Callable[[str, dict[str, Any]], Any] | None = None
+    config: Config | None = None
+    system: str | None = None
+    log: Log | None = None
+    messages: Iterable[Message] = ()
+    collapses: Iterable[Collapse] = ()
+    compactor: Compactor | None = None
+    restore: Restore | None = None
+    summariser: Summariser | None = None
+    prefetcher: Prefetcher | None = None
+    microcompactor: Microcompactor | None = None
+    background: BackgroundWork | None = None
+    clock: Clock | None = None
+    ids: Ids | None = None
+    on_command: OnCommand | None = None
+
+    def start(self, config: Config, tools: tuple[ToolSpec, ...]) -> Start:
+        """Return what a first run on a new log starts from."""
+        return Start(config, tuple(self.messages), tools, tuple(self.collapses))
+
+    def plan(self) -> Plan:
+        """Return ports and Config; raises ``TypeError`` or ``ValueError`` that names the keyword."""
+        config = self.config or Config()
+        changes: dict[str, Any] = {}
+        if self.system is not None:
+            changes["system_prompt"] = self.system
+        hooks = self.stop_hooks
+        if not _has(hooks, "ask"):
+            functions = function_hooks(hooks)  # type: ignore[arg-type]
+            hooks = functions
+            if functions.hooks:
+                changes["stop_hooks"] = functions.specs()
+            elif config.stop_hooks:
+                names = ", ".join(spec.name for spec in config.stop_hooks)
+                raise ValueError(f"stop_hooks: config names {names}, but none was given")
+        tools, permission = self._tools()
+        config = attrs.evolve(config, **changes) if changes else config
+        clock = self.clock or SystemClock()
+        own = NestedCompactor(
+            self.model, config=config, tools=tools.specs, clock=clock, restore=self.restore
+        )
+        world = World(
+            model=self.model,
+            tools=tools,
+            compactor=self.compactor or own,
+            permission=permission,
+            hooks=hooks,  # type: ignore[arg-type]
+            clock=clock,
+            summariser=self.summariser,
+            prefetcher=self.prefetcher,
+            microcompactor=self.microcompactor,
+            background=self.background,
+            log=self.log,
+        )
+        return Plan(world, config, self.config is not None or bool(changes), self.ids or SystemIds())
+
+    def _tools(self) -> tuple[Tools, Permission]:
+        given: Any = self.tools
+        ports = (given,) if _has(given, "facts") else tuple(given)
+        for port in ports:
+            if not _has(port, "facts"):
+                raise TypeError(f"tools: {port!r} is no Tools port; stepfold.adapters.tools makes them")
+        tools = joined(ports)
+        asked: Any = self.can_use_tool
+        if asked is None:
+            return tools, tools if _has(tools, "ask") else Nobody()  # type: ignore[return-value]
+        if _has(asked, "ask"):
+            return tools, asked
+        if not callable(asked):
+            raise TypeError(f"can_use_tool: {asked!r} is neither a Permission port nor a function")
+        return Asking(tools), AskFunction(asked, tools)
+
+
+@attrs.frozen
+class Plan:
+    """Ports and Config of a run; ``config_given`` says that the caller chose the Config."""
+
+    world: World
+    config: Config
+    config_given: bool
+    ids: Ids
+
+
+def _has(port: object, method: str) -> bool:
+    return callable(getattr(port, method, None))
