@@ -6,7 +6,6 @@ from stepfold.adapters.tools.permission import Allow, Ask, Decision, Deny, Guard
 from stepfold.adapters.tools.rules import Rules
 from stepfold.adapters.tools.toolbox import Toolbox
 from stepfold.adapters.tools.toolset import folder_tools
-from stepfold.adapters.tools.union import combined
 
 __all__ = [
     "Allow",
@@ -23,7 +22,6 @@ __all__ = [
     "ToolFailed",
     "Toolbox",
     "Traits",
-    "combined",
     "folder_tools",
     "function_tools",
     "tool",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
 import attrs
@@ -15,10 +12,10 @@ import attrs
 from stepfold.adapters.tools.definition import Arguments, CallContext, Hints, Meaning, Tool, Traits
 from stepfold.adapters.tools.signature import Signature, signature_of
 from stepfold.adapters.tools.toolbox import Toolbox
+from stepfold.effects.flow.threads import called
 
 P = ParamSpec("P")
 R = TypeVar("R")
-MAX_THREADS = 32
 
 
 @attrs.frozen(kw_only=True)
@@ -37,8 +34,6 @@ class FunctionTool(Generic[P, R]):
     def definition(self) -> Tool:
         """Return the tool; raises ``TypeError`` where the signature cannot be a tool's."""
         signature = signature_of(self.function, self.name)
-        threads = _Threads()
-        plain = not inspect.iscoroutinefunction(inspect.unwrap(_body(self.function)))
         return Tool(
             name=self.name,
             description=signature.description if self.description is None else self.description,
@@ -47,8 +42,7 @@ class FunctionTool(Generic[P, R]):
             read=signature.read,
             meaning=self.meaning,
             fill=signature.fill,
-            call=functools.partial(_call, self.function, signature, threads if plain else None),
-            close=threads.close if plain else None,
+            call=functools.partial(_call, self.function, signature),
         )
 
 
@@ -125,53 +119,23 @@ def _definition(offered: Offered) -> Tool:
     raise TypeError(f"{offered!r} is no tool: give a function, @tool, or Tool")
 
 
-def _body(function: Callable[..., object]) -> Callable[..., object]:
-    """Return what is really called: the inside of a partial, the ``__call__`` of an object."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
-
-
-class _Threads:
-    """The threads of one plain function, started when first needed."""
-
-    def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-
-    async def run(self, work: Callable[[], object]) -> object:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="stepfold-tool")
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, work)
-
-    async def close(self) -> None:
-        """Forget the threads: one that is stuck is not waited for here, only when Python exits."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
 async def _call(
-    function: Callable[..., object],
-    signature: Signature,
-    threads: _Threads | None,
-    arguments: Arguments,
-    context: CallContext,
+    function: Callable[..., object], signature: Signature, arguments: Arguments, context: CallContext
 ) -> object:
     given = dict(arguments)
     if signature.context is not None:
-        given[signature.context] = context if threads is None else _from_thread(context)
+        given[signature.context] = context
     placed = [given.pop(name) for name in signature.positional]
-    work = functools.partial(function, *placed, **given)
-    returned = work() if threads is None else await threads.run(work)
-    return await returned if isinstance(returned, Awaitable) else returned
+    if _runs_here(function):
+        returned = function(*placed, **given)
+    else:
+        returned = await called(functools.partial(function, *placed, **given))
+    return await returned if inspect.isawaitable(returned) else returned
 
 
-def _from_thread(context: CallContext) -> CallContext:
-    """Return a context whose progress may be called in another thread."""
-    loop = asyncio.get_running_loop()
-
-    def progress(text: str) -> None:
-        loop.call_soon_threadsafe(context.progress, text)
-
-    return attrs.evolve(context, progress=progress)
+def _runs_here(function: Callable[..., object]) -> bool:
+    """Return whether calling *function* only makes a coroutine: looks into partials and objects."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    body = function if inspect.isroutine(function) else type(function).__call__
+    return inspect.iscoroutinefunction(inspect.unwrap(body))

@@ -10,15 +10,15 @@ run, after-hooks, new messages (``run``).
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 import attrs
 
 from stepfold.adapters.tools.content import clean, json_text, words_of
 from stepfold.adapters.tools.rules import VERDICTS, Found, Rules
 from stepfold.adapters.tools.toolbox import json_object
+from stepfold.effects.flow.threads import called
 from stepfold.effects.ports import Tools
 from stepfold.engine.effects import AskPermission, RunTool
 from stepfold.engine.events import (
@@ -81,7 +81,8 @@ Decision: TypeAlias = Allow | Deny | Ask | Stop
 Remark: TypeAlias = Note | Stop
 BeforeHook: TypeAlias = Callable[[HookCall], "Decision | Awaitable[Decision | None] | None"]
 AfterHook: TypeAlias = Callable[[HookCall, ToolEnded], "Remark | Awaitable[Remark | None] | None"]
-CanUseTool: TypeAlias = Callable[[str, Mapping[str, object]], "bool | Decision | Awaitable[bool | Decision]"]
+Said: TypeAlias = bool | str | Decision
+CanUseTool: TypeAlias = Callable[[str, Mapping[str, object]], "Said | Awaitable[Said]"]
 Classifier: TypeAlias = Callable[[HookCall], "Awaitable[Decision | None]"]
 
 
@@ -90,9 +91,9 @@ class Guard:
     """
     Tools behind permission.
 
-    Hooks and callbacks may be plain or async; a plain one runs on the loop's
-    thread, so keep it short.  What raises or runs out of time has not allowed
-    anything: the call is denied, with the reason.
+    Hooks and callbacks may be plain (then run in a thread) or async.  What
+    raises or runs out of time has not allowed anything: the call is denied,
+    with the reason.
 
     Args:
         tools: The tools behind it.
@@ -101,7 +102,8 @@ class Guard:
         after: Hooks after a call that ran, by name.
         classify: A speculative check, begun beside the before-hooks and used
             only where neither rules nor hooks decide.
-        can_use_tool: The user's callback: ``(name, input) -> bool`` or a decision.
+        can_use_tool: The user's callback: ``(name, input) -> bool``, a decision, or
+            a text that denies with these words for the model.
         hook_timeout_ms: The deadline of each hook in ms; asking the user has none.
     """
 
@@ -145,7 +147,7 @@ class Guard:
         call = self._seen(attrs.evolve(order.call, input=order.input))
         for name, hook in self.after.items():
             try:
-                remark = await self._within_deadline(hook(call, ended))
+                remark = await self._within_deadline(called(hook, call, ended))
             except Exception as error:
                 remark = Note(f"The hook {name!r} after this call failed: {words_of(error)}")
             match remark:
@@ -167,7 +169,7 @@ class Guard:
         """Decide about one call; never raises."""
         checking: asyncio.Task[Decision | None] | None = None
         if self.classify is not None:
-            checking = asyncio.create_task(_awaited(self.classify(self._seen(order.call))))
+            checking = asyncio.create_task(called(self.classify, self._seen(order.call)))
         try:
             return await self._decide(order, checking)
         finally:
@@ -197,7 +199,7 @@ class Guard:
         if self.can_use_tool is None:
             return Deny("This call needs a permission, and there is nobody to ask.")
         try:
-            answer = await _awaited(self.can_use_tool(call.name, call.input))
+            answer = await called(self.can_use_tool, call.name, call.input)
         except Exception as error:
             return Deny(f"Asking for permission failed: {words_of(error)}")
         match answer:
@@ -205,6 +207,8 @@ class Guard:
                 return Allow()
             case Allow() | Deny() | Stop():
                 return answer
+            case str(words) if words:
+                return Deny(words)
         return Deny()
 
     def _weigh(self, case: _Case, name: str, decision: Decision | None) -> _Case:
@@ -237,7 +241,7 @@ class Guard:
 
     async def _heard(self, name: str, hook: BeforeHook, call: HookCall) -> Decision | None:
         try:
-            return await self._within_deadline(hook(call))
+            return await self._within_deadline(called(hook, call))
         except TimeoutError:
             limit = f"{self.hook_timeout_ms} ms"
             return Deny(f"The hook {name!r} did not answer in {limit}, so the call was not run.")
@@ -251,9 +255,9 @@ class Guard:
         except Exception:
             return Ask()
 
-    async def _within_deadline(self, answer: T | Awaitable[T]) -> T:
+    async def _within_deadline(self, answer: Awaitable[T]) -> T:
         async with asyncio.timeout(self.hook_timeout_ms / 1000):
-            return await _awaited(answer)
+            return await answer
 
 
 @attrs.frozen
@@ -272,8 +276,3 @@ class _Case:
         changed = self.call.input if self.call.input != order.call.input else None
         return PermissionAnswered(order.id, allowed=True, input=changed)
 
-
-async def _awaited(answer: T | Awaitable[T]) -> T:
-    if inspect.isawaitable(answer):
-        return cast("T", await answer)
-    return answer

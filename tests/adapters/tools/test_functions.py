@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import json
 import threading
 from collections.abc import Coroutine
@@ -19,7 +20,6 @@ from stepfold.adapters.tools import (
     Tool,
     Toolbox,
     ToolFailed,
-    combined,
     function_tools,
     tool,
 )
@@ -388,7 +388,7 @@ def test_plain_functions_run_beside_each_other_and_leave_the_loop_alone() -> Non
 
     def wait() -> str:
         meet.wait()
-        return threading.current_thread().name
+        return str(threading.get_ident())
 
     async def all_at_once() -> list[ToolEnded]:
         box = function_tools([wait])
@@ -418,21 +418,28 @@ def test_async_functions_run_on_the_loop_and_keep_context_variables() -> None:
     assert ["True set", "False set"] == ran(both())
 
 
-def test_progress_of_a_thread_arrives_on_the_loop() -> None:
-    seen: list[tuple[str, bool]] = []
+def test_partials_and_objects_can_be_tools() -> None:
+    class Adder:
+        def __init__(self, base: int) -> None:
+            self.base = base
 
-    def tell(ctx: CallContext) -> None:
-        ctx.progress("half")
+        async def __call__(self, x: int) -> int:
+            return self.base + x
 
-    async def told() -> None:
-        await function_tools([tell]).run(
-            RunTool(1, use("tell"), "{}"),
-            lambda text: seen.append((text, threading.current_thread() is threading.main_thread())),
-        )
+        def method(self, x: int) -> int:
+            return self.base * x
 
-    ran(told())
+    async def add(x: int, y: int) -> int:
+        return x + y
 
-    assert [("half", True)] == seen
+    made = (
+        tool(name="object")(Adder(10)),
+        tool(name="method")(Adder(10).method),
+        tool(name="partial")(functools.partial(add, y=5)),
+    )
+    box = function_tools(made)
+
+    assert ["11", "10", "6"] == [words(ended(box, each.name, '{"x": 1}')) for each in made]
 
 
 def test_cancelling_from_outside_passes_and_from_inside_ends_the_call() -> None:
@@ -475,23 +482,3 @@ def test_closing_closes_every_tool_and_tells_what_went_wrong() -> None:
     with pytest.raises(ExceptionGroup, match="could not be closed"):
         ran(box.close())
     assert closed == ["c", "b", "a"]
-
-
-# ------------------------------------------------------------------ several ports
-
-
-def test_ports_are_combined_and_each_answers_for_its_own() -> None:
-    def other() -> str:
-        return "other"
-
-    both = combined([function_tools([tool(safe=True)(search)]), function_tools([other])])
-
-    assert ["search", "other"] == [spec.name for spec in both.specs()]
-    assert both.facts(use("search", '{"pattern": "a"}')).safe is True
-    assert both.facts(use("other")).safe is False
-    assert both.facts(use("nothing")).known is False
-    assert words(ran(both.run(RunTool(1, use("other"), "{}"), print))) == "other"
-    assert CallStatus.FAILED == ran(both.run(RunTool(1, use("nothing"), "{}"), print)).status
-    ran(both.close())
-    with pytest.raises(ValueError, match="two tools are named 'search'"):
-        combined([function_tools([search]), function_tools([search])])
