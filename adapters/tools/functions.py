@@ -13,6 +13,9 @@ from stepfold.adapters.tools.definition import Arguments, CallContext, Hints, Me
 from stepfold.adapters.tools.signature import Signature, signature_of
 from stepfold.adapters.tools.toolbox import Toolbox
 from stepfold.effects.flow.threads import called
+from stepfold.engine.effects import RunTool
+from stepfold.engine.events import CallFacts, ToolEnded, ToolSpec
+from stepfold.engine.messages import ToolUse
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,7 +23,7 @@ R = TypeVar("R")
 
 @attrs.frozen(kw_only=True)
 class FunctionTool(Generic[P, R]):
-    """A function with its traits; calling it calls the function."""
+    """A function with its traits: a ``Tools`` port of one tool.  Calling it calls the function."""
 
     function: Callable[P, R]
     name: str
@@ -30,6 +33,31 @@ class FunctionTool(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
+
+    @functools.cached_property
+    def box(self) -> Toolbox:
+        """The port over this one tool; raises ``TypeError`` as ``definition`` does."""
+        return Toolbox((self.definition(),))
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tool as the model sees it."""
+        return self.box.specs()
+
+    def facts(self, call: ToolUse) -> CallFacts:
+        """Look up, read and judge a call; never raises."""
+        return self.box.facts(call)
+
+    def filled(self, call: ToolUse) -> ToolUse:
+        """Return the call with its input filled out."""
+        return self.box.filled(call)
+
+    async def run(self, order: RunTool, progress: Callable[[str], None]) -> ToolEnded:
+        """Run one call."""
+        return await self.box.run(order, progress)
+
+    async def close(self) -> None:
+        """Give back what the tool holds."""
+        await self.box.close()
 
     def definition(self) -> Tool:
         """Return the tool; raises ``TypeError`` where the signature cannot be a tool's."""

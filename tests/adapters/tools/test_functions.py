@@ -24,6 +24,7 @@ from stepfold.adapters.tools import (
     tool,
 )
 from stepfold.adapters.tools.definition import Hints
+from stepfold.effects.ports import Tools
 from stepfold.engine.effects import RunTool
 from stepfold.engine.events import CallFacts, CallStatus, HookStop, Interrupt, ToolEnded
 from stepfold.engine.messages import Media, Origin, Text, ToolUse, user_text
@@ -188,6 +189,16 @@ def test_a_decorated_function_can_still_be_called() -> None:
 
     assert isinstance(double, FunctionTool)
     assert double(4) == 8
+
+
+def test_a_decorated_function_is_a_port_by_itself() -> None:
+    port: Tools = tool(safe=True)(search)
+    box, call = function_tools([tool(safe=True)(search)]), use("search", '{"pattern": "a"}')
+
+    assert box.specs() == port.specs()
+    assert (box.facts(call), box.filled(call)) == (port.facts(call), port.filled(call))
+    assert ended(box, "search", call.input) == ran(port.run(RunTool(7, call, call.input), print))
+    ran(port.close())
 
 
 # -------------------------------------------------------------------- validation
