@@ -186,7 +186,6 @@ class Start:
     messages: tuple[Message, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     collapses: tuple[Collapse, ...] = ()
-    collapses: tuple[Collapse, ...] = ()
 
 
 @runtime_checkable

@@ -1,0 +1,166 @@
+"""The log as a file of JSON lines: a header, then one event a line, append only."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from stepfold.adapters.codec import dump_event
+from stepfold.adapters.recording import (
+    Recording,
+    RecordingError,
+    event_line,
+    header_line,
+    parse_recording,
+)
+from stepfold.effects.ports import Start
+from stepfold.engine.events import Event
+
+logger = logging.getLogger(__name__)
+
+
+class JsonlLog:
+    """
+    Keeps events in a file.
+
+    A line is written whole or not at all: one that was torn by a crash is cut
+    off when the file is opened again (``repaired`` tells), one that fails half
+    way is taken back.  Every append reaches the operating system before it
+    returns, so it survives the process; a durable one reaches the disk, and
+    with it all lines before.
+
+    Args:
+        path: Made if it is not there.  One process at a time may write to it.
+        fsync: False: nothing waits for the disk; a crash of the machine (not
+            of the process) may lose the end of the log.
+        redact: Makes the event that is written.  The run goes on with the true
+            one; a replay or a resume sees what is in the file.
+
+    Raises:
+        RecordingError: The file is damaged, no recording, in use, or cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool = True,
+        redact: Callable[[Event], Event] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.repaired: str | None = None
+        self._fsync = fsync
+        self._redact = redact
+        self._broken = ""
+        self._file = _opened(self.path)
+        try:
+            self._kept = self._read_and_repair()
+        except BaseException:
+            os.close(self._file)
+            raise
+        self._open = True
+        self._begun = self._kept.begun if self._kept is not None else None
+        self._count = len(self._kept.events) if self._kept is not None else 0
+        self._length = self._kept.length if self._kept is not None else 0
+
+    def _read_and_repair(self) -> Recording | None:
+        content = self.path.read_bytes()
+        recording = parse_recording(content, str(self.path))
+        whole = recording.length if recording is not None else 0
+        if whole < len(content):
+            os.ftruncate(self._file, whole)
+            self.repaired = f"{self.path}: the last line was torn; {len(content) - whole} bytes were cut off"
+            logger.warning("%s", self.repaired)
+        return recording
+
+    async def begin(self, start: Start) -> Start:
+        """Write the header of a new file; return what the file began with."""
+        if self._begun is None:
+            self._write(header_line(start))
+            self._begun = start
+            self._sync()
+            if self._fsync:
+                _sync_folder(self.path.parent)
+        return self._begun
+
+    async def append(self, event: Event, *, durable: bool) -> None:
+        """
+        Write one event.
+
+        Raises:
+            OSError: It was not written, or not made safe; nothing of it is left in the file.
+            CodecError: It does not go into JSON.
+        """
+        if self._begun is None:
+            raise RuntimeError("begin comes before append")
+        written = event if self._redact is None else self._redact(event)
+        self._write(event_line(self._count + 1, dump_event(written)))
+        self._count += 1
+        self._kept = None
+        if durable:
+            self._sync()
+
+    async def read(self) -> list[Event]:
+        """Return all events."""
+        kept = self._kept or parse_recording(self.path.read_bytes(), str(self.path))
+        return list(kept.events) if kept is not None else []
+
+    async def close(self) -> None:
+        """Make all safe and let go of the file."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            if not self._broken:
+                self._sync()
+        finally:
+            os.close(self._file)
+
+    def _write(self, line: bytes) -> None:
+        if not self._open or self._broken:
+            raise OSError(f"{self.path}: {self._broken or 'the log is closed'}")
+        try:
+            done = os.write(self._file, line)
+            while done < len(line):
+                done += os.write(self._file, line[done:])
+        except BaseException as problem:
+            self._broken = f"an earlier write failed ({problem})"
+            os.ftruncate(self._file, self._length)
+            self._broken = ""
+            raise
+        self._length += len(line)
+
+    def _sync(self) -> None:
+        if not self._fsync:
+            return
+        try:
+            os.fsync(self._file)
+        except OSError as problem:
+            # What the kernel could not write it may have forgotten: nothing here can be trusted any more.
+            self._broken = f"an earlier fsync failed ({problem})"
+            raise
+
+
+def _opened(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as problem:
+        raise RecordingError(f"{path}: {problem.strerror or problem}") from problem
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        os.close(file)
+        raise RecordingError(f"{path}: another process writes to this log") from problem
+    return file
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the file's name safe as well as its contents."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
