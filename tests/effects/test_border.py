@@ -1,4 +1,4 @@
-"""Only this file checks that what ports do wrong becomes an event: exceptions, wrong answers, silence, cancellation."""
+"""Only this file checks that what ports do wrong becomes an event: exceptions, nonsense, cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only this file checks that every effect but a permission prompt has a deadline, in virtual time, and what it becomes."""
+"""Only this file checks the deadlines: every effect but a permission prompt has one, in virtual time too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only this file checks when things happen: log before effects, durable before the outside, laziness, back-pressure."""
+"""Only this file checks when things happen: log before effects, durability, laziness, back-pressure."""
 
 from __future__ import annotations
 

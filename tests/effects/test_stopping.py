@@ -1,4 +1,4 @@
-"""Only this file checks how a run is stopped from outside: abort of both kinds, close, break, cancellation, bugs."""
+"""Only this file checks how a run is stopped from outside: both aborts, close, break, cancellation, bugs."""
 
 from __future__ import annotations
 
@@ -182,15 +182,17 @@ async def test_a_bug_escapes_as_itself_and_leaves_nothing_running() -> None:
                 raise OSError("disk full")
             await super().append(event, durable=durable)
 
-    for consume in (False, True):
+    async def consume(**options: Any) -> None:
+        async for _ in stream("p", **options):
+            pass
+
+    async def only_run(**options: Any) -> None:
+        await run("p", **options)
+
+    for way in (consume, only_run):
         tools = FakeTools(a=lambda *_: forever())
-        model = FakeModel([*use(("t1", "a"))])
         with pytest.raises(OSError, match="disk full"):
-            if consume:
-                async for _ in stream("p", model=model, tools=tools, log=BrokenLog()):
-                    pass
-            else:
-                await run("p", model=model, tools=tools, log=BrokenLog())
+            await way(model=FakeModel(use(("t1", "a"))), tools=tools, log=BrokenLog())
         assert [] == [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
