@@ -1,0 +1,1 @@
+"""What is checked: what the file expects, and what always holds."""

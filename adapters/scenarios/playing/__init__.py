@@ -1,0 +1,1 @@
+"""The simulated world, and playing a scenario in it."""

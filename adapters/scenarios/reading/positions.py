@@ -1,0 +1,190 @@
+"""
+On which line of a TOML text each key stands.
+
+``tomllib`` says what a file means and not where; this small scanner says where
+and not what.  It is only given text that ``tomllib`` has accepted, so it can
+be plain: it knows strings, brackets, comments and keys, nothing of values.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+def key_lines(text: str) -> dict[Path, int]:
+    """
+    Return the line (from 1) of every key and array element of a valid TOML *text*.
+
+    A path names tables by their keys and elements of arrays by their index
+    from 0: ``("model", 2, "blocks", 0, "text")``.
+    """
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.lines
+
+
+def line_of(lines: dict[Path, int], path: Path) -> int:
+    """Return the line of *path*, or of the nearest thing around it that has one; 1 at last."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return 1
+
+
+@attrs.define
+class _Scanner:
+    text: str
+    at: int = 0
+    line: int = 1
+    lines: dict[Path, int] = attrs.Factory(dict)
+    arrays: dict[Path, int] = attrs.Factory(dict)  # arrays of tables: index of the last one
+
+    def document(self) -> None:
+        table: Path = ()
+        while True:
+            self.blank()
+            if self.at >= len(self.text):
+                return
+            line = self.line
+            if self.text.startswith("[[", self.at):
+                self.skip(2)
+                table = self.element(self.keys())
+                self.skip(2)
+            elif self.peek() == "[":
+                self.skip(1)
+                table = self.resolved(self.keys())
+                self.skip(1)
+            else:
+                self.pair(table)
+                continue
+            self.lines.setdefault(table, line)
+
+    def resolved(self, keys: Path) -> Path:
+        """Return the path of a table: a key that is an array of tables means its last element."""
+        path: Path = ()
+        for key in keys:
+            path = (*path, key)
+            if path in self.arrays:
+                path = (*path, self.arrays[path])
+        return path
+
+    def element(self, keys: Path) -> Path:
+        """Return the path of the next element of an array of tables."""
+        array = (*self.resolved(keys[:-1]), keys[-1])
+        self.arrays[array] = self.arrays.get(array, -1) + 1
+        self.lines.setdefault(array, self.line)
+        return (*array, self.arrays[array])
+
+    def pair(self, table: Path) -> None:
+        line = self.line
+        path: Path = table
+        for key in self.keys():
+            path = (*path, key)
+            self.lines.setdefault(path, line)
+        self.skip(1)  # the equals sign
+        self.blank_in_line()
+        self.value(path)
+
+    def value(self, path: Path) -> None:
+        match self.peek():
+            case '"' | "'":
+                self.string()
+            case "[":
+                self.array(path)
+            case "{":
+                self.inline_table(path)
+            case _:
+                while self.at < len(self.text) and self.peek() not in ",]}#\r\n":
+                    self.skip(1)
+
+    def array(self, path: Path) -> None:
+        self.skip(1)
+        index = 0
+        while True:
+            self.blank()
+            if self.peek() == "]":
+                self.skip(1)
+                return
+            self.lines.setdefault((*path, index), self.line)
+            self.value((*path, index))
+            index += 1
+            self.blank()
+            if self.peek() == ",":
+                self.skip(1)
+
+    def inline_table(self, path: Path) -> None:
+        self.skip(1)
+        while True:
+            self.blank()
+            if self.peek() == "}":
+                self.skip(1)
+                return
+            self.pair(path)
+            self.blank()
+            if self.peek() == ",":
+                self.skip(1)
+
+    def keys(self) -> Path:
+        """Read one dotted key."""
+        keys: list[str] = []
+        while True:
+            self.blank_in_line()
+            keys.append(self.string() if self.peek() in "\"'" else self.bare())
+            self.blank_in_line()
+            if self.peek() != ".":
+                return tuple(keys)
+            self.skip(1)
+
+    def bare(self) -> str:
+        start = self.at
+        while self.peek().isalnum() or self.peek() in "_-":
+            self.skip(1)
+        return self.text[start : self.at]
+
+    def string(self) -> str:
+        """Skip a string; return what stands between its quotes (a key with escapes keeps them)."""
+        quote = self.peek()
+        if self.text.startswith(quote * 3, self.at):
+            return self.long_string(quote)
+        self.skip(1)
+        start = self.at
+        while self.peek() != quote:
+            self.skip(2 if quote == '"' and self.peek() == "\\" else 1)
+        self.skip(1)
+        return self.text[start : self.at - 1]
+
+    def long_string(self, quote: str) -> str:
+        self.skip(3)
+        start = self.at
+        while not self.text.startswith(quote * 3, self.at):
+            self.skip(2 if quote == '"' and self.peek() == "\\" else 1)
+        end = self.at
+        while self.peek() == quote:  # up to two quotes may stand before the closing three
+            self.skip(1)
+        return self.text[start:end]
+
+    def blank(self) -> None:
+        """Skip white space, line ends and comments."""
+        while self.at < len(self.text):
+            if self.peek() == "#":
+                while self.at < len(self.text) and self.peek() != "\n":
+                    self.skip(1)
+            elif self.peek() in " \t\r\n":
+                self.skip(1)
+            else:
+                return
+
+    def blank_in_line(self) -> None:
+        while self.peek() in (" ", "\t"):
+            self.skip(1)
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def skip(self, count: int) -> None:
+        self.line += self.text.count("\n", self.at, self.at + count)
+        self.at += count
