@@ -52,7 +52,7 @@ CUT_STOPS: Final = frozenset({Stop.MAX_TOKENS, Stop.WINDOW_EXCEEDED, Stop.REFUSA
 _NEEDED: Final = frozenset({"message_start", "message_delta", "content_block_start", "content_block_stop"})
 # For each kind of delta that carries text: its field, the one kind of block that it belongs to
 # ("" where any may have an input) and the part it makes.
-_GROWS: Final[Mapping[JSON, tuple[str, str, Callable[[str], Delta]]]] = {
+_GROWS: Final[Mapping[str, tuple[str, str, Callable[[str], Delta]]]] = {
     "text_delta": ("text", "text", TextDelta),
     "input_json_delta": ("partial_json", "", InputDelta),
     "thinking_delta": ("thinking", "thinking", ThinkingDelta),
@@ -143,6 +143,8 @@ class Fold:
         if not isinstance(event, dict):
             return self._break("an event that is no object")
         kind = event.get("type")
+        if not isinstance(kind, str):
+            return self._break("an event without a type")
         if kind == "content_block_delta":  # by far the most frequent
             return self._delta(event)
         match event:
@@ -197,9 +199,9 @@ class Fold:
         if block is None:
             return self._break("a piece came for a block that is not open")
         delta = event.get("delta")
-        if not isinstance(delta, dict):
-            return self._break("a piece of a block is missing")
-        kind = delta.get("type")
+        kind = delta.get("type") if isinstance(delta, dict) else None
+        if not isinstance(delta, dict) or not isinstance(kind, str):
+            return self._break("a piece of a block is missing, or has no type")
         field = _GROWS.get(kind)
         if field is None:
             self._change(block, kind, delta)
@@ -211,7 +213,7 @@ class Fold:
         block.grow(of or "input", text)
         return (make(clean(text)),) if text else ()
 
-    def _change(self, block: _Open, kind: JSON, delta: dict[str, JSON]) -> None:
+    def _change(self, block: _Open, kind: str, delta: dict[str, JSON]) -> None:
         match kind, block.kind:
             case "signature_delta", "thinking":
                 block.wire["signature"] = delta.get("signature")
