@@ -1,0 +1,242 @@
+"""Config: frozen when a run begins, never read again from outside."""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Any, Final
+
+import attrs
+
+SUMMARY_RESERVE_TOKENS: Final = 20_000
+AUTOCOMPACT_MARGIN_TOKENS: Final = 13_000
+BLOCKING_MARGIN_TOKENS: Final = 3_000
+WARNING_MARGIN_TOKENS: Final = 20_000
+TASK_BUDGET_FLOOR_TOKENS: Final = 20_000
+SOURCE: Final = re.compile(r"user|agent|agent:.+|compact|session_memory|collapse")
+
+
+class SourceKind(enum.StrEnum):
+    """Who runs the loop; guards read the kind only."""
+
+    USER = "user"
+    AGENT = "agent"
+    COMPACT = "compact"
+    SESSION_MEMORY = "session_memory"
+    COLLAPSE = "collapse"
+
+
+NESTED: Final = frozenset({SourceKind.COMPACT, SourceKind.SESSION_MEMORY, SourceKind.COLLAPSE})
+
+
+@attrs.frozen
+class HookSpec:
+    """A stop hook: its name and how often it may send the model back in one run (at least 1, finite)."""
+
+    name: str
+    max_blocks: int = 1
+
+
+@attrs.frozen
+class ModelSpec:
+    """What one model can do; prices in millionths of a currency unit per million tokens, None unknown."""
+
+    name: str
+    context_window_tokens: int
+    max_output_tokens: int
+    input_price: int | None = None
+    output_price: int | None = None
+    cache_read_price: int | None = None
+    cache_creation_price: int | None = None
+
+
+class ConfigError(ValueError):
+    """A key of Config is unknown or its value impossible; ``key`` names it."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+        self.key = key
+        self.problem = problem
+
+
+def _whole(low: int, high: int | None = None, *, off: bool = False) -> Any:
+    """Return a validator for integers from *low* to *high*; None is allowed where *off* says so."""
+    allowed = f"a whole number >= {low}" if high is None else f"a whole number from {low} to {high}"
+    allowed += ", or nothing (off)" if off else ""
+
+    def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        if value is None and off:
+            return
+        if type(value) is not int or value < low or (high is not None and value > high):
+            raise ConfigError(attribute.name, f"{value!r} is not allowed; wanted {allowed}")
+
+    return check
+
+
+def _is(kind: type) -> Any:
+    def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        if type(value) is not kind:
+            raise ConfigError(attribute.name, f"{value!r} is not allowed; wanted {kind.__name__}")
+
+    return check
+
+
+def _source(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not str or not SOURCE.fullmatch(value):
+        raise ConfigError(
+            "source",
+            f"{value!r} is not allowed; wanted user, agent, agent:NAME, compact, session_memory or collapse",
+        )
+
+
+def _names(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not tuple or not all(type(name) is str and name for name in value):
+        raise ConfigError(attribute.name, f"{value!r} is not allowed; wanted a list of names")
+    if len(set(value)) != len(value):
+        raise ConfigError(attribute.name, f"{value!r} names one twice")
+
+
+def _hooks(instance: object, attribute: attrs.Attribute[Any], value: tuple[HookSpec, ...]) -> None:
+    for hook in value:
+        if type(hook.max_blocks) is not int or hook.max_blocks < 1:
+            problem = f"max_blocks of {hook.name!r} is {hook.max_blocks!r}; wanted a whole number >= 1"
+            raise ConfigError(attribute.name, problem)
+    _names(instance, attribute, tuple(hook.name for hook in value))
+
+
+def _models(instance: object, attribute: attrs.Attribute[Any], value: tuple[ModelSpec, ...]) -> None:
+    _names(instance, attribute, tuple(model.name for model in value))
+    for model in value:
+        if model.context_window_tokens < 1 or model.max_output_tokens < 1:
+            problem = f"{model.name!r} needs a window and an output of at least 1 token"
+            raise ConfigError(attribute.name, problem)
+
+
+@attrs.frozen(kw_only=True)
+class Config:
+    """
+    Limits, gates and names of one run (specification, sections 1 to 5).
+
+    Sizes end in their unit.  Where a field may be None, None is off.  A value
+    that is impossible raises ``ConfigError``, which names the key.
+    """
+
+    # models
+    model: str = attrs.field(default="main", validator=_is(str))
+    fallback_models: tuple[str, ...] = attrs.field(default=(), validator=_names)
+    models: tuple[ModelSpec, ...] = attrs.field(default=(), validator=_models)
+    source: str = attrs.field(default="user", validator=_source)
+    system_prompt: str = attrs.field(default="", validator=_is(str))
+    thinking: bool = attrs.field(default=True, validator=_is(bool))
+    context_window_tokens: int = attrs.field(default=200_000, validator=_whole(1))
+    model_max_output_tokens: int = attrs.field(default=64_000, validator=_whole(1))
+    max_output_tokens: int | None = attrs.field(default=None, validator=_whole(1, off=True))
+    default_output_tokens: int = attrs.field(default=8_000, validator=_whole(1))
+    escalated_output_tokens: int = attrs.field(default=64_000, validator=_whole(1))
+    fixed_prompt_tokens: int = attrs.field(default=0, validator=_whole(0))
+    # hard limits of the run
+    max_turns: int | None = attrs.field(default=200, validator=_whole(1, off=True))
+    max_model_calls: int | None = attrs.field(default=1_000, validator=_whole(0, off=True))
+    max_run_tokens: int | None = attrs.field(default=None, validator=_whole(0, off=True))
+    max_cost: int | None = attrs.field(default=None, validator=_whole(0, off=True))
+    token_budget_tokens: int | None = attrs.field(default=None, validator=_whole(1, off=True))
+    task_budget_tokens: int | None = attrs.field(
+        default=None, validator=_whole(TASK_BUDGET_FLOOR_TOKENS, off=True)
+    )
+    # gates
+    autocompact: bool = attrs.field(default=True, validator=_is(bool))
+    reactive_compact: bool = attrs.field(default=True, validator=_is(bool))
+    collapse: bool = attrs.field(default=True, validator=_is(bool))
+    collapse_staging: bool = attrs.field(default=False, validator=_is(bool))
+    streaming_tools: bool = attrs.field(default=True, validator=_is(bool))
+    tool_summaries: bool = attrs.field(default=False, validator=_is(bool))
+    prefetch_memories: bool = attrs.field(default=False, validator=_is(bool))
+    prefetch_skills: bool = attrs.field(default=False, validator=_is(bool))
+    # context layers
+    snip_above_tokens: int | None = attrs.field(default=None, validator=_whole(1, off=True))
+    microcompact_idle_minutes: int | None = attrs.field(default=None, validator=_whole(1, off=True))
+    microcompact_trigger_results: int | None = attrs.field(default=None, validator=_whole(1, off=True))
+    microcompact_keep_results: int = attrs.field(default=5, validator=_whole(0))
+    max_batch_result_chars: int = attrs.field(default=200_000, validator=_whole(1))
+    result_preview_bytes: int = attrs.field(default=2_000, validator=_whole(0))
+    tail_min_tokens: int = attrs.field(default=10_000, validator=_whole(0))
+    tail_min_messages: int = attrs.field(default=5, validator=_whole(0))
+    tail_max_tokens: int = attrs.field(default=40_000, validator=_whole(0))
+    restore_max_tokens: int = attrs.field(default=50_000, validator=_whole(0))
+    # ladders
+    max_output_recoveries: int = attrs.field(default=3, validator=_whole(0))
+    max_compaction_failures: int = attrs.field(default=3, validator=_whole(1))
+    max_compactor_retries: int = attrs.field(default=3, validator=_whole(0))
+    max_retries: int = attrs.field(default=10, validator=_whole(0))
+    max_resends: int = attrs.field(default=10, validator=_whole(0))
+    overloads_before_fallback: int = attrs.field(default=3, validator=_whole(1))
+    backoff_initial_ms: int = attrs.field(default=500, validator=_whole(0))
+    backoff_max_ms: int = attrs.field(default=32_000, validator=_whole(0))
+    jitter_percent: int = attrs.field(default=25, validator=_whole(0, 100))
+    max_retry_after_ms: int = attrs.field(default=300_000, validator=_whole(0))
+    min_budget_continuations: int = attrs.field(default=3, validator=_whole(1))
+    budget_delta_tokens: int = attrs.field(default=500, validator=_whole(1))
+    stop_hooks: tuple[HookSpec, ...] = attrs.field(default=(), validator=_hooks)
+    # tools, queue, bounds
+    max_parallel_tools: int = attrs.field(default=10, validator=_whole(1))
+    max_answer_blocks: int = attrs.field(default=10_000, validator=_whole(1))
+    max_queued_commands: int = attrs.field(default=1_000, validator=_whole(1))
+    notice_turn: int = attrs.field(default=20, validator=_whole(1))
+    # deadlines, kept by the interpreter
+    model_timeout_ms: int = attrs.field(default=600_000, validator=_whole(1))
+    tool_timeout_ms: int = attrs.field(default=600_000, validator=_whole(1))
+    hook_timeout_ms: int = attrs.field(default=60_000, validator=_whole(1))
+    compactor_timeout_ms: int = attrs.field(default=600_000, validator=_whole(1))
+    side_timeout_ms: int = attrs.field(default=60_000, validator=_whole(1))
+
+    # derived once, so that no guard computes them again
+    source_kind: SourceKind = attrs.field(init=False, eq=False, repr=False)
+    nested: bool = attrs.field(init=False, eq=False, repr=False)
+    sub_agent: bool = attrs.field(init=False, eq=False, repr=False)
+    all_models: tuple[ModelSpec, ...] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.model in self.fallback_models:
+            raise ConfigError("fallback_models", f"{self.model!r} is the first model already")
+        if self.escalated_output_tokens < self.default_output_tokens:
+            raise ConfigError(
+                "escalated_output_tokens",
+                f"{self.escalated_output_tokens} is under default_output_tokens {self.default_output_tokens}",
+            )
+        if self.max_cost is not None:
+            self._check_prices()
+        kind = SourceKind(self.source.split(":")[0])
+        named = {spec.name: spec for spec in self.models}
+        standard = (self.context_window_tokens, self.model_max_output_tokens)
+        chain = (self.model, *self.fallback_models)
+        models = tuple(named.get(name, ModelSpec(name, *standard)) for name in chain)
+        object.__setattr__(self, "source_kind", kind)
+        object.__setattr__(self, "nested", kind in NESTED)
+        object.__setattr__(self, "sub_agent", kind is not SourceKind.USER)
+        object.__setattr__(self, "all_models", models)
+
+    def _check_prices(self) -> None:
+        priced = {spec.name for spec in self.models if None not in (spec.input_price, spec.output_price)}
+        for name in (self.model, *self.fallback_models):
+            if name not in priced:
+                raise ConfigError("max_cost", f"models has no input_price and output_price for {name!r}")
+
+
+def effective_window(spec: ModelSpec) -> int:
+    """Return the tokens of a window that a view may fill, the summary's reserve taken off (section 2)."""
+    return spec.context_window_tokens - min(spec.max_output_tokens, SUMMARY_RESERVE_TOKENS)
+
+
+def autocompact_threshold(spec: ModelSpec) -> int:
+    """Return the estimate in tokens at which autocompact fires (``>=``)."""
+    return effective_window(spec) - AUTOCOMPACT_MARGIN_TOKENS
+
+
+def blocking_limit(spec: ModelSpec) -> int:
+    """Return the estimate in tokens at which no request is made (``>=``)."""
+    return effective_window(spec) - BLOCKING_MARGIN_TOKENS
+
+
+def warning_threshold(spec: ModelSpec) -> int:
+    """Return the estimate in tokens at which one notice goes out."""
+    return autocompact_threshold(spec) - WARNING_MARGIN_TOKENS

@@ -1,0 +1,141 @@
+"""
+What requests and answers are made of: blocks and messages, frozen.
+
+JSON stays text here (``input``, ``extra``, ``wire``): the engine never parses
+it, so an unknown block or field is echoed byte for byte.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeAlias
+
+import attrs
+
+
+class Role(enum.StrEnum):
+    """Who speaks, in the API's words."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class Origin(enum.StrEnum):
+    """Where a message came from; decides nothing on the wire."""
+
+    PROMPT = "prompt"
+    ANSWER = "answer"
+    RESULTS = "results"
+    COMMAND = "command"
+    RESUME = "resume"
+    NUDGE = "nudge"
+    HOOK = "hook"
+    SUMMARY = "summary"
+    BOUNDARY = "boundary"  # a mark of the view, never on the wire
+    BOUNDARY_NOTE = "boundary_note"  # says in a summary request that rounds were dropped
+    ATTACHMENT = "attachment"
+    INTERRUPTION = "interruption"
+
+
+@attrs.frozen
+class Text:
+    """A text block. ``extra`` is the JSON object text of further fields (citations, ...)."""
+
+    text: str
+    extra: str = ""
+
+
+@attrs.frozen
+class Thinking:
+    """A thinking block with its signature; bound to the model that wrote it."""
+
+    thinking: str
+    signature: str = ""
+    extra: str = ""
+
+
+@attrs.frozen
+class RedactedThinking:
+    """Thinking that only the API can read."""
+
+    data: str
+    extra: str = ""
+
+
+@attrs.frozen
+class ToolUse:
+    """
+    A client tool call. ``input`` is JSON text of an object.
+
+    ``raw_input`` is set only where what the model wrote is no JSON object
+    (``input`` is ``{}`` then): the call is invalid.  It is never sent.
+    """
+
+    id: str
+    name: str
+    input: str = "{}"
+    extra: str = ""
+    raw_input: str = ""
+
+
+@attrs.frozen
+class Media:
+    """An image or document. ``wire`` is the JSON text of the whole block."""
+
+    type: str  # "image" or "document"
+    wire: str
+
+
+@attrs.frozen
+class Opaque:
+    """
+    Any other block, echoed untouched.
+
+    ``wire`` is the JSON text of the whole block; ``call_id`` the id of a
+    server-side call; ``answers`` the id of the server-side call it answers.
+    """
+
+    type: str
+    wire: str
+    call_id: str = ""
+    answers: str = ""
+
+
+@attrs.frozen
+class ToolResult:
+    """The result of one client tool call; ``content`` holds no tool blocks."""
+
+    use_id: str
+    content: tuple[Text | Media | Opaque, ...] = ()
+    is_error: bool = False
+    extra: str = ""
+
+
+Block: TypeAlias = Text | Thinking | RedactedThinking | ToolUse | ToolResult | Media | Opaque
+ResultBlock: TypeAlias = Text | Media | Opaque
+
+
+@attrs.frozen
+class Message:
+    """
+    One message of the view.
+
+    ``model`` names the model that wrote an answer ("" elsewhere): thinking is
+    sent only to that model.
+    """
+
+    role: Role
+    content: tuple[Block, ...]
+    origin: Origin = Origin.PROMPT
+    model: str = ""
+
+
+def user_text(text: str, origin: Origin) -> Message:
+    """Return a user message with one text block."""
+    return Message(Role.USER, (Text(text),), origin)
+
+
+def texts(content: tuple[Block, ...]) -> str:
+    """Return the text blocks of *content* joined by line breaks."""
+    return "\n".join(block.text for block in content if isinstance(block, Text))
