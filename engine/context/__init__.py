@@ -1,0 +1,1 @@
+"""The pure layers that keep the view small and valid."""

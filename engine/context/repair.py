@@ -1,0 +1,210 @@
+"""
+Broken histories from outside, repaired once (specification, section 7).
+
+The API merges neighbours of one role before it pairs calls with results, so
+the repair works on such groups.  Applying it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+import attrs
+
+from stepfold.engine.messages import (
+    Block,
+    Message,
+    Opaque,
+    Origin,
+    RedactedThinking,
+    Role,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+
+MISSING = "[No result: this call was never answered.]"
+SURROGATES = dict.fromkeys(range(55296, 57344), "�")
+B = TypeVar("B", bound=Block)
+
+
+@attrs.frozen
+class Repaired:
+    """A valid history and what had to be done, one line a kind of repair."""
+
+    messages: tuple[Message, ...]
+    report: tuple[str, ...] = ()
+
+
+def repair(messages: Sequence[Message]) -> Repaired:
+    """Return *messages* in a form that the API accepts, with a report of every change."""
+    report: list[str] = []
+    cleaned = [_evolved(message, _without_empty_text(message.content, report)) for message in messages]
+    kept = [message for message in cleaned if message.content or message.origin is Origin.BOUNDARY]
+    _count(report, len(cleaned) - len(kept), "empty messages dropped")
+    paired = _pair(kept, report)
+    sound = _server_pairs(paired, report)
+    full = [message for message in sound if message.content or message.origin is Origin.BOUNDARY]
+    _count(report, len(sound) - len(full), "messages left empty dropped")
+    plain = [_evolved(message, _encodable(message.content)) for message in full]
+    _count(report, sum(a is not b for a, b in zip(full, plain, strict=True)), "lone surrogates replaced")
+    return Repaired(tuple(plain), tuple(report))
+
+
+def _evolved(message: Message, content: tuple[Block, ...]) -> Message:
+    return message if content == message.content else attrs.evolve(message, content=content)
+
+
+def _count(report: list[str], number: int, what: str) -> None:
+    if number:
+        report.append(f"{number} {what}")
+
+
+def _without_empty_text(content: tuple[Block, ...], report: list[str]) -> tuple[Block, ...]:
+    kept = tuple(block for block in content if not (isinstance(block, Text) and not block.text.strip()))
+    _count(report, len(content) - len(kept), "empty text blocks dropped")
+    return kept
+
+
+def _pair(messages: list[Message], report: list[str]) -> list[Message]:
+    """Give every call exactly one result, first in the next user message, and drop the rest."""
+    out: list[Message] = []
+    used: set[str] = set()
+    calls: tuple[ToolUse, ...] = ()
+    renamed: dict[str, str] = {}
+    for assistant, members in groupby(messages, lambda message: message.role is Role.ASSISTANT):
+        group = list(members)
+        if assistant:
+            _answer_missing(out, calls, report)
+            group, calls, renamed = _name_calls(group, used, report)
+            out += group
+        else:
+            out += _order_results(group, calls, renamed, report)
+            calls = ()
+    _answer_missing(out, calls, report)
+    return out
+
+
+def _answer_missing(out: list[Message], calls: tuple[ToolUse, ...], report: list[str]) -> None:
+    if calls:
+        _count(report, len(calls), "missing results written")
+        out.append(Message(Role.USER, tuple(_missing(call.id) for call in calls), Origin.RESULTS))
+
+
+def _missing(use_id: str) -> ToolResult:
+    return ToolResult(use_id, (Text(MISSING),), is_error=True)
+
+
+def _name_calls(
+    group: list[Message], used: set[str], report: list[str]
+) -> tuple[list[Message], tuple[ToolUse, ...], dict[str, str]]:
+    """Give each call of one answer an id of its own; return messages, calls and new id by old id."""
+    calls: list[ToolUse] = []
+    renamed: dict[str, str] = {}
+    out = []
+    for message in group:
+        content: list[Block] = []
+        for block in message.content:
+            if isinstance(block, ToolUse):
+                fresh = fresh_id(block.id, used, len(used) + 1)
+                if fresh != block.id:
+                    _count(report, 1, f"second use of the call id {block.id!r} renamed")
+                    renamed[block.id] = fresh
+                used.add(fresh)
+                block = attrs.evolve(block, id=fresh)
+                calls.append(block)
+            elif isinstance(block, ToolResult):
+                _count(report, 1, "results in an answer dropped")
+                continue
+            content.append(block)
+        out.append(_evolved(message, tuple(content)))
+    return out, tuple(calls), renamed
+
+
+def fresh_id(name: str, used: Container[str], number: int) -> str:
+    """Return *name* if it is a first use, else the first free ``call_N`` with N from *number* on."""
+    while not name or name in used:
+        name, number = f"call_{number}", number + 1
+    return name
+
+
+def _order_results(
+    group: list[Message], calls: tuple[ToolUse, ...], renamed: dict[str, str], report: list[str]
+) -> list[Message]:
+    """Return the user messages behind *calls* with one result a call, first and in order."""
+    found: dict[str, ToolResult] = {}
+    wanted = {call.id for call in calls}
+    for message in group:
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                name = renamed.get(block.use_id, block.use_id)
+                if name not in wanted:
+                    _count(report, 1, "results without their call dropped")
+                elif name in found:
+                    _count(report, 1, "second results for one call dropped")
+                else:
+                    found[name] = attrs.evolve(block, use_id=name)
+    missing = [call.id for call in calls if call.id not in found]
+    _count(report, len(missing), "missing results written")
+    results = tuple(found.get(call.id, _missing(call.id)) for call in calls)
+    rest = [
+        _evolved(message, tuple(block for block in message.content if not isinstance(block, ToolResult)))
+        for message in group
+    ]
+    if not results:
+        return rest
+    if group[0].content[: len(results)] == results and all(
+        a is b for a, b in zip(group[1:], rest[1:], strict=True)
+    ):
+        return group
+    return [Message(Role.USER, results, Origin.RESULTS), *(m for m in rest if m.content)]
+
+
+def _server_pairs(messages: list[Message], report: list[str]) -> list[Message]:
+    """Drop server results without their call, and server calls that can never be answered now."""
+    answered = {b.answers for b in _blocks(messages) if isinstance(b, Opaque) and b.answers}
+    seen: set[str] = set()
+    out = []
+    for message in messages:
+        content = []
+        for block in message.content:
+            if isinstance(block, Opaque) and block.answers and block.answers not in seen:
+                _count(report, 1, "server results without their call dropped")
+                continue
+            if isinstance(block, Opaque) and block.call_id:
+                if block.call_id not in answered:
+                    _count(report, 1, "server calls without a result dropped")
+                    continue
+                seen.add(block.call_id)
+            content.append(block)
+        out.append(_evolved(message, tuple(content)))
+    return out
+
+
+def _blocks(messages: Iterable[Message]) -> Iterable[Block]:
+    return (block for message in messages for block in message.content)
+
+
+def _encodable(content: tuple[Block, ...]) -> tuple[Block, ...]:
+    return tuple(encodable(block) for block in content)
+
+
+def encodable(block: B) -> B:
+    """Return *block* with lone surrogates replaced, which no JSON body may hold."""
+    match block:
+        case Text(text) if _lone(text):
+            return attrs.evolve(block, text=text.translate(SURROGATES))
+        case ToolUse(_, _, input) if _lone(input):
+            return attrs.evolve(block, input=input.translate(SURROGATES))
+        case ToolResult(_, content) if any(isinstance(part, Text) and _lone(part.text) for part in content):
+            return attrs.evolve(block, content=tuple(encodable(part) for part in content))
+        case Thinking() | RedactedThinking() | _:
+            return block
+
+
+def _lone(text: str) -> bool:
+    """Whether *text* holds a surrogate; pure ASCII answers at once."""
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)

@@ -1,0 +1,81 @@
+"""
+Token estimates (specification, section 2): high for what joins, low for what leaves.
+
+An estimate is made once, when something joins or leaves the view; no step
+scans the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from stepfold.engine.messages import (
+    Block,
+    Media,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+
+MEDIA_TOKENS: Final = 2_667
+CHARS_HIGH: Final = 3
+CHARS_LOW: Final = 4
+
+
+def chars_of(block: Block) -> int:
+    """Return the characters that *block* puts on the wire; media count apart."""
+    match block:
+        case Text(text, extra):
+            return len(text) + len(extra)
+        case Thinking(thinking, signature, extra):
+            return len(thinking) + len(signature) + len(extra)
+        case RedactedThinking(data, extra):
+            return len(data) + len(extra)
+        case ToolUse():
+            return len(block.name) + len(block.input) + len(block.extra)
+        case ToolResult(_, content, _, extra):
+            return sum(map(chars_of, content)) + len(extra)
+        case Media():
+            return 0
+        case Opaque(_, wire):
+            return len(wire)
+
+
+def media_in(block: Block) -> int:
+    """Return how many images and documents *block* holds."""
+    if isinstance(block, ToolResult):
+        return sum(isinstance(part, Media) for part in block.content)
+    return int(isinstance(block, Media))
+
+
+def estimate_blocks(blocks: Iterable[Block]) -> int:
+    """Return the tokens that *blocks* may cost, leaning high: characters / 3, rounded up."""
+    chars = media = 0
+    for block in blocks:
+        chars += chars_of(block)
+        media += media_in(block)
+    return -(-chars // CHARS_HIGH) + media * MEDIA_TOKENS
+
+
+def estimate_message(message: Message) -> int:
+    """Return the tokens that *message* may cost, leaning high."""
+    return estimate_blocks(message.content)
+
+
+def estimate_messages(messages: Iterable[Message]) -> int:
+    """Return the tokens that *messages* may cost together, leaning high."""
+    return sum(estimate_blocks(message.content) for message in messages)
+
+
+def freed_tokens(blocks: Iterable[Block]) -> int:
+    """Return the tokens that leave with *blocks*, leaning low: characters / 4."""
+    chars = media = 0
+    for block in blocks:
+        chars += chars_of(block)
+        media += media_in(block)
+    return chars // CHARS_LOW + media * MEDIA_TOKENS
