@@ -1,0 +1,1 @@
+"""The outside: one file an alternative; `wiring.py` puts them together."""

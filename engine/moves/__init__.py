@@ -1,0 +1,1 @@
+"""How each row changes the run: one short pure function a row."""

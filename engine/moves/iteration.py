@@ -1,0 +1,315 @@
+"""A run begins; an iteration is prepared; a request leaves."""
+
+from __future__ import annotations
+
+import attrs
+
+from stepfold.engine.config import SUMMARY_RESERVE_TOKENS, Config, effective_window, warning_threshold
+from stepfold.engine.context.collapse import commit, span_to_stage
+from stepfold.engine.context.microcompact import clear_results, clearable_ids
+from stepfold.engine.context.repair import repair
+from stepfold.engine.context.results import hold_to_budget
+from stepfold.engine.context.snip import snip
+from stepfold.engine.context.tokens import estimate_messages
+from stepfold.engine.effects import (
+    CallModel,
+    Effect,
+    MessageShown,
+    Notice,
+    NoticeKind,
+    Prefetch,
+    Show,
+    StageCollapse,
+    TaskBudget,
+)
+from stepfold.engine.events import PrefetchKind, RunStarted
+from stepfold.engine.history import History
+from stepfold.engine.ids import Ids
+from stepfold.engine.messages import (
+    Message,
+    Origin,
+    RedactedThinking,
+    Role,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+from stepfold.engine.moves.ledger import cancel_staging, joined, one_more_request, owing, spec_of
+from stepfold.engine.phases import Calling, Fitting, Idle, Preparing, Reply, Sampling
+from stepfold.engine.state import (
+    Batch,
+    Book,
+    Control,
+    Data,
+    Entered,
+    Fill,
+    Hooks,
+    Layers,
+    Move,
+    Recovery,
+    State,
+    ToolContext,
+)
+
+MS_PER_MINUTE = 60_000
+STAGING_PERCENT = 90
+
+
+def begin(s: State, e: RunStarted, k: Config) -> Move:
+    """Take up the prompt; a first run repairs its history, a later one keeps what belongs to the messages."""
+    data, effects = s.data, tuple[Effect, ...]()
+    floor = k.fixed_prompt_tokens
+    tokens = s.control.fill.tokens
+    if isinstance(s.phase, Idle):
+        data, effects = _adopt(data, k)
+        tokens = floor + estimate_messages(data.messages)
+    prompt = Message(Role.USER, e.prompt, Origin.PROMPT)
+    data, fill = joined(data, Fill(tokens, floor), (prompt,))
+    data = attrs.evolve(
+        data,
+        pending_tool_summary=None,
+        tool_context=ToolContext(data.tool_context.tools, k.model, e.run_id, data.tool_context.depth),
+        side=attrs.evolve(data.side, prefetched=(), summary=None, last_calls=(), repeats=0),
+        book=Book(
+            seed=e.seed,
+            used_ids=data.book.used_ids,
+            hook_blocks=(0,) * len(k.stop_hooks),
+            last_answer_ms=data.book.last_answer_ms,
+        ),
+    )
+    control = Control(
+        fill=fill,
+        recovery=Recovery(staged=len(data.layers.collapses)),
+        hooks=Hooks(blocks_left=sum(hook.max_blocks for hook in k.stop_hooks)),
+        queued=len(data.side.queue),
+    )
+    effects = (*effects, Show(MessageShown(prompt)))
+    if k.prefetch_memories and not k.nested:
+        order = Prefetch(data.ledger.next_id, PrefetchKind.MEMORIES, data.messages)
+        data, effects = owing(data, order), (*effects, order)
+    return Move(control, Preparing(), data, effects)
+
+
+def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
+    """Repair a history from outside, once; learn its call ids and what its results are."""
+    repaired = repair(tuple(data.messages))
+    messages = tuple(_signed(message, k.model) for message in repaired.messages)
+    used = Ids()
+    for message in messages:
+        for block in message.content:
+            if isinstance(block, ToolUse):
+                used = used.add(block.id)
+    clearable: tuple[str, ...] = ()
+    if k.microcompact_trigger_results is not None:
+        clearable = clearable_ids(messages, data.tool_context.tools)
+    data = attrs.evolve(
+        data,
+        messages=History[Message]().extend(messages),
+        layers=attrs.evolve(data.layers, clearable=clearable, budgeted=0),
+        book=attrs.evolve(data.book, used_ids=used),
+    )
+    if not repaired.report:
+        return data, ()
+    return data, (Show(Notice(NoticeKind.REPAIRED, "; ".join(repaired.report), len(repaired.report))),)
+
+
+def _signed(message: Message, model: str) -> Message:
+    """Thinking of unknown origin is taken to be the first model's."""
+    if message.model or message.role is not Role.ASSISTANT:
+        return message
+    thinks = any(isinstance(block, Thinking | RedactedThinking) for block in message.content)
+    return attrs.evolve(message, model=model) if thinks else message
+
+
+def prepare(s: State, e: Entered, k: Config) -> Move:
+    """Run the pure layers, light before heavy, and start what runs beside the iteration."""
+    control, data = s.control, s.data
+    if k.nested:
+        return Move(control, Fitting(), data)
+    effects: tuple[Effect, ...] = ()
+    data, fill = _hold_results(data, control.fill, k)
+    if k.snip_above_tokens is not None and fill.tokens > k.snip_above_tokens:
+        data, fill, effects = _snip(data, fill, k)
+    if k.microcompact_idle_minutes is not None or k.microcompact_trigger_results is not None:
+        data, fill, more = _microcompact(data, fill, k)
+        effects = (*effects, *more)
+    spec = spec_of(control, k)
+    if k.collapse and k.collapse_staging and 100 * fill.tokens >= STAGING_PERCENT * effective_window(spec):
+        data, more = _stage(data, k)
+        effects = (*effects, *more)
+    if fill.tokens >= warning_threshold(spec) and not data.book.warned:
+        data = attrs.evolve(data, book=attrs.evolve(data.book, warned=True))
+        effects = (
+            *effects,
+            Show(Notice(NoticeKind.CONTEXT_WARNING, "the context window fills up", fill.tokens)),
+        )
+    if k.prefetch_skills and not _outstanding(data, PrefetchKind.SKILLS):
+        order = Prefetch(data.ledger.next_id, PrefetchKind.SKILLS, data.messages)
+        data, effects = owing(data, order), (*effects, order)
+    if fill is not control.fill:
+        control = attrs.evolve(control, fill=fill)
+    staged = len(data.layers.collapses)
+    if staged != control.recovery.staged:
+        control = attrs.evolve(control, recovery=attrs.evolve(control.recovery, staged=staged))
+    return Move(control, Fitting(), data, effects)
+
+
+def _outstanding(data: Data, kind: PrefetchKind) -> bool:
+    return any(isinstance(effect, Prefetch) and effect.kind is kind for effect in data.ledger.owed)
+
+
+def _hold_results(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill]:
+    """Hold the results that joined since the last iteration to their budgets."""
+    length, done = len(data.messages), data.layers.budgeted
+    if done == length:
+        return data, fill
+    start = max(0, done - 1)
+    new = data.messages.since(start)
+    view, freed = data.messages, 0
+    if any(isinstance(block, ToolResult) for message in new for block in message.content):
+        names = {b.id: b.name for message in new for b in message.content if isinstance(b, ToolUse)}
+        tools = {spec.name: spec for spec in data.tool_context.tools}
+        held = [hold_to_budget(message, names, tools, k) for message in new]
+        freed = sum(tokens for _, tokens in held)
+        if any(message is not old for (message, _), old in zip(held, new, strict=True)):
+            view = view.until(start).extend(message for message, _ in held)
+    layers = attrs.evolve(data.layers, budgeted=length)
+    data = attrs.evolve(data, messages=view, layers=layers)
+    return data, _freed(fill, freed)
+
+
+def _freed(fill: Fill, tokens: int) -> Fill:
+    if not tokens:
+        return fill
+    return Fill(max(fill.floor, fill.tokens - tokens), fill.floor, fill.last_round)
+
+
+def _snip(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
+    assert k.snip_above_tokens is not None
+    view, freed, rounds = snip(data.messages, fill.tokens - k.snip_above_tokens)
+    if not rounds:
+        return data, fill, ()
+    data, effects = replaced(data, view)
+    notice = Notice(NoticeKind.SNIPPED, f"{rounds} old rounds left the view", freed)
+    return data, _freed(fill, freed), (*effects, Show(notice))
+
+
+def replaced(data: Data, view: History[Message]) -> tuple[Data, tuple[Effect, ...]]:
+    """Return *data* with another view: what was staged for the old one is discarded."""
+    data, effects = cancel_staging(data)
+    kept = {block.use_id for message in view for block in message.content if isinstance(block, ToolResult)}
+    layers = Layers(
+        collapses=(),
+        committed=data.layers.committed,
+        edits=data.layers.edits,
+        clearable=tuple(name for name in data.layers.clearable if name in kept),
+        edits_pending=data.layers.edits_pending,
+        staging=0,
+        budgeted=len(view),
+    )
+    return attrs.evolve(data, messages=view, layers=layers), effects
+
+
+def _microcompact(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
+    """By time: clear in the view. Cached: hand old results to the server's edits, the view unchanged."""
+    effects: tuple[Effect, ...] = ()
+    keep = k.microcompact_keep_results
+    last, idle = data.book.last_answer_ms, k.microcompact_idle_minutes
+    if idle is not None and last is not None and data.ledger.now_ms - last >= idle * MS_PER_MINUTE:
+        ids = clearable_ids(data.messages, data.tool_context.tools)
+        view, freed = clear_results(data.messages, frozenset(ids[: max(0, len(ids) - keep)]))
+        if freed:
+            data = attrs.evolve(data, messages=view)
+            fill = _freed(fill, freed)
+            effects = (Show(Notice(NoticeKind.MICROCOMPACTED, "old tool results were cleared", freed)),)
+    trigger, waiting = k.microcompact_trigger_results, data.layers.clearable
+    if trigger is not None and len(waiting) > trigger:
+        cut = max(0, len(waiting) - keep)
+        layers = attrs.evolve(
+            data.layers,
+            edits=(*data.layers.edits, *waiting[:cut]),
+            clearable=waiting[cut:],
+            edits_pending=cut > 0,
+        )
+        data = attrs.evolve(data, layers=layers)
+    return data, fill, effects
+
+
+def _stage(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
+    """Ask for a summary of the oldest rounds not yet staged; one request at a time."""
+    if data.layers.staging:
+        return data, ()
+    messages = tuple(data.messages)
+    span = span_to_stage(messages, data.layers.collapses, k)
+    if span is None:
+        return data, ()
+    order = StageCollapse(data.ledger.next_id, messages[span[0] : span[1]], span[1])
+    data = attrs.evolve(owing(data, order), layers=attrs.evolve(data.layers, staging=span[1]))
+    return data, (order,)
+
+
+def drained(control: Control, data: Data) -> tuple[Control, Data, tuple[Effect, ...], int]:
+    """Commit every staged collapse; return how many."""
+    count = len(data.layers.collapses)
+    view, freed = commit(data.messages, data.layers.collapses)
+    committed = data.layers.committed + count
+    data, cancelled = replaced(data, view)
+    data = attrs.evolve(data, layers=attrs.evolve(data.layers, committed=committed))
+    control = attrs.evolve(
+        control, fill=_freed(control.fill, freed), recovery=attrs.evolve(control.recovery, staged=0)
+    )
+    notice = Notice(NoticeKind.COLLAPSED, f"{count} staged summaries took the place of old messages", freed)
+    return control, data, (*cancelled, Show(notice)), count
+
+
+def drain_staged(s: State, e: Entered, k: Config) -> Move:
+    """Commit what is staged before autocompact is tested."""
+    control, data, effects, _ = drained(s.control, s.data)
+    return Move(control, Fitting(), data, effects)
+
+
+def fits(s: State, e: Entered, k: Config) -> Move:
+    """Go on to the request."""
+    return Move(s.control, Calling(), s.data)
+
+
+def call_model(s: State, e: Entered, k: Config) -> Move:
+    """Send the view to the current model."""
+    assert isinstance(s.phase, Calling)
+    control, data = s.control, s.data
+    spec = spec_of(control, k)
+    resend = s.phase.resend
+    limit = control.recovery.output_limit_override or k.max_output_tokens or k.default_output_tokens
+    if k.nested:
+        limit = min(k.max_output_tokens or SUMMARY_RESERVE_TOKENS, SUMMARY_RESERVE_TOKENS)
+    budget = None
+    if k.task_budget_tokens is not None:
+        budget = TaskBudget(k.task_budget_tokens, data.book.task_remaining)
+    order = CallModel(
+        id=data.ledger.next_id,
+        messages=data.messages,
+        model=spec.name,
+        max_output_tokens=min(limit, spec.max_output_tokens),
+        tools=data.tool_context.tools,
+        thinking=k.thinking,
+        resend=resend,
+        task_budget=budget,
+        cleared=data.layers.edits,
+    )
+    a = control.attempts
+    control = Control(
+        phase=control.phase,
+        turn=control.turn,
+        transition=control.transition,
+        stop=control.stop,
+        abort=control.abort,
+        compaction=control.compaction,
+        recovery=control.recovery,
+        attempts=attrs.evolve(a, tries=a.tries + 1),
+        spending=one_more_request(control),
+        fill=control.fill,
+        batch=Batch(streaming=True),
+        hooks=control.hooks,
+        queued=control.queued,
+    )
+    return Move(control, Sampling(Reply(order.id), resend), owing(data, order), (order,))

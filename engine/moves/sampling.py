@@ -1,0 +1,162 @@
+"""Blocks come in; a call fails and is made again."""
+
+from __future__ import annotations
+
+import attrs
+
+from stepfold.engine.config import Config
+from stepfold.engine.context.repair import fresh_id
+from stepfold.engine.effects import BlockShown, Notice, NoticeKind, Show, Wait
+from stepfold.engine.events import (
+    BlockCompleted,
+    CallFacts,
+    Resumed,
+    StreamClosed,
+    StreamFailed,
+    WaitElapsed,
+)
+from stepfold.engine.failures import Failure, FailureKind
+from stepfold.engine.messages import ToolUse
+from stepfold.engine.moves.ledger import owing, spec_of, without
+from stepfold.engine.moves.reply import counted, stream_ended, whole_answer, withdraw
+from stepfold.engine.moves.turn import kept
+from stepfold.engine.phases import Call, Calling, Reply, Sampling, Scheduling, Waiting
+from stepfold.engine.state import Attempts, Batch, Control, Data, Move, State
+
+NO_TOOLS = CallFacts(known=False, problem="[No tool runs here: answer with text.]")
+MASK = (1 << 64) - 1
+
+
+def take_block(s: State, e: BlockCompleted, k: Config) -> Move:
+    """One more whole block of the answer."""
+    assert isinstance(s.phase, Sampling)
+    reply = s.phase.reply
+    blocks = (*reply.blocks, e.block)
+    control = attrs.evolve(s.control, batch=attrs.evolve(s.control.batch, blocks=len(blocks)))
+    phase = Sampling(attrs.evolve(reply, blocks=blocks), s.phase.resend)
+    return Move(control, phase, s.data, (Show(BlockShown(reply.call_id, e.block)),))
+
+
+def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> Reply:
+    """
+    Return *reply* with one call more.
+
+    The same id, name and input twice in one answer is one call; any other
+    reuse of an id gets a new one, counted from the state.
+    """
+    block, facts = e.block, e.facts
+    assert isinstance(block, ToolUse)
+    assert facts is not None
+    for call in reply.calls:
+        if (call.original_id, call.use.name, call.use.input) == (block.id, block.name, block.input):
+            return reply
+    taken = {call.use.id for call in reply.calls}
+    name = block.id
+    if not name or name in taken or name in data.book.used_ids:
+        number = data.ledger.next_id
+        name = fresh_id("", taken, number)
+        while name in data.book.used_ids or name in taken:
+            number += 1
+            name = fresh_id("", taken, number)
+    use = block if name == block.id else attrs.evolve(block, id=name)
+    call = Call(use, NO_TOOLS if nested else facts, block.id)
+    return attrs.evolve(reply, blocks=(*reply.blocks, use), calls=(*reply.calls, call))
+
+
+def take_call(s: State, e: BlockCompleted, k: Config) -> Move:
+    """A whole client call: it joins the schedule."""
+    assert isinstance(s.phase, Sampling)
+    old = s.phase.reply
+    reply = with_new_call(old, s.data, e, k.nested)
+    if reply is old:
+        return Move(s.control, Scheduling(reply, s.phase.resend), s.data)
+    batch = s.control.batch
+    control = attrs.evolve(s.control, batch=counted(batch, reply, 1, batch.active, batch.alone))
+    shown = Show(BlockShown(reply.call_id, reply.blocks[-1]))
+    return Move(control, Scheduling(reply, s.phase.resend), s.data, (shown,))
+
+
+def take_answer(s: State, e: StreamClosed, k: Config) -> Move:
+    """The answer is whole and calls tools."""
+    assert isinstance(s.phase, Sampling)
+    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    batch = attrs.evolve(c.batch, streaming=False, complete=True)
+    return Move(attrs.evolve(c, batch=batch), Scheduling(reply), data, shown)
+
+
+def resend(s: State, e: StreamClosed, k: Config) -> Move:
+    """The server paused: send the turn back unchanged."""
+    assert isinstance(s.phase, Sampling)
+    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.tokens)
+    resends = c.attempts.resends + 1
+    control = attrs.evolve(
+        c,
+        fill=fill,
+        batch=Batch(),
+        attempts=Attempts(fallbacks=c.attempts.fallbacks, resends=resends),
+    )
+    notice = Show(
+        Notice(NoticeKind.RESENDING, f"the server paused; sent back for the {resends}. time", resends)
+    )
+    return Move(control, Calling(resend=True), data, (*shown, notice))
+
+
+def backoff_ms(c: Control, data: Data, failure: Failure, k: Config) -> tuple[int, int]:
+    """
+    Return (ms to wait, jitter within it).
+
+    Doubles from ``backoff_initial_ms`` to ``backoff_max_ms`` with the retries
+    made; up to ``jitter_percent`` more from the run's seed and a counter.  The
+    server's own wait is taken as it is.
+    """
+    if failure.retry_after_ms is not None:
+        return failure.retry_after_ms, 0
+    base = min(k.backoff_initial_ms << min(c.attempts.retries, 30), k.backoff_max_ms)
+    mixed = (data.book.seed * 6364136223846793005 + data.ledger.next_id * 1442695040888963407) & MASK
+    mixed = ((mixed ^ (mixed >> 31)) * 0x9E3779B97F4A7C15) & MASK
+    jitter = base * k.jitter_percent * ((mixed >> 32) % 1001) // 100_000
+    return base + jitter, jitter
+
+
+def wait(s: State, e: StreamFailed, k: Config) -> Move:
+    """Withdraw the attempt and wait before the next."""
+    assert isinstance(s.phase, Sampling)
+    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    data, effects = withdraw(data, reply, e.shown)
+    ms, jitter = backoff_ms(c, data, e.failure, k)
+    order = Wait(data.ledger.next_id, ms, jitter)
+    overloads = c.attempts.overloads + 1 if e.failure.kind is FailureKind.OVERLOADED else 0
+    attempts = attrs.evolve(c.attempts, retries=c.attempts.retries + 1, overloads=overloads)
+    words = f"{e.failure.kind}: try {attempts.retries + 1} in {ms} ms"
+    notice = Show(Notice(NoticeKind.RETRYING, words, ms))
+    control = attrs.evolve(c, attempts=attempts, batch=Batch())
+    phase = Waiting(e.failure, s.phase.resend)
+    return Move(control, phase, owing(data, order), (*shown, *effects, notice, order))
+
+
+def fall_back(s: State, e: StreamFailed, k: Config) -> Move:
+    """Withdraw the attempt and go on with the next model, for the rest of the run."""
+    assert isinstance(s.phase, Sampling)
+    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    data, effects = withdraw(data, reply, e.shown)
+    attempts = Attempts(fallbacks=c.attempts.fallbacks + 1, resends=c.attempts.resends)
+    control = attrs.evolve(c, attempts=attempts, batch=Batch())
+    model = spec_of(control, k).name
+    data = attrs.evolve(data, tool_context=attrs.evolve(data.tool_context, model=model))
+    notice = Show(Notice(NoticeKind.FALLBACK, f"the run goes on with model {model}"))
+    return Move(control, Calling(s.phase.resend), data, (*shown, *effects, notice))
+
+
+def call_again(s: State, e: WaitElapsed, k: Config) -> Move:
+    """The back-off is over."""
+    assert isinstance(s.phase, Waiting)
+    return Move(s.control, Calling(s.phase.resend), s.data)
+
+
+def lost_attempt(s: State, e: Resumed) -> tuple[Control, Data, bool]:
+    """Return control and data after a crash with a call open, and whether anything had been shown."""
+    assert isinstance(s.phase, Sampling)
+    attempts = attrs.evolve(s.control.attempts, retries=s.control.attempts.retries + 1)
+    control = attrs.evolve(s.control, attempts=attempts, batch=Batch())
+    return control, without(s.data, (s.phase.reply.call_id,)), bool(s.phase.reply.blocks)

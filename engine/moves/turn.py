@@ -1,0 +1,124 @@
+"""What joins the view when an answer is kept or a turn is done."""
+
+from __future__ import annotations
+
+import attrs
+
+from stepfold.engine.config import Config
+from stepfold.engine.effects import (
+    Effect,
+    Mark,
+    MarkCommand,
+    MessageShown,
+    Notice,
+    NoticeKind,
+    Show,
+    Summarise,
+)
+from stepfold.engine.events import StreamClosed, StreamFailed
+from stepfold.engine.messages import Message, Origin, Role, ToolUse, user_text
+from stepfold.engine.moves.ledger import joined, owing, spec_of
+from stepfold.engine.moves.reply import (
+    CANCELLED_CUT,
+    NOT_RUN_CUT,
+    cut_answer,
+    partial_answer,
+    results,
+    whole_answer,
+    withdraw,
+)
+from stepfold.engine.phases import Reply, Scheduling
+from stepfold.engine.state import Data, Fill, State
+
+WINDOW_RESUME = (
+    "Your answer reached the limit of the context window, which has been shortened since. "
+    "Continue exactly where it stopped: no apology, no recap."
+)
+REPEATS_TOLD = 3
+
+
+def kept(data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int) -> tuple[Data, Fill]:
+    """Join an answer (and its results) to the view: *tokens* for the answer, an estimate for the rest."""
+    if not answer:
+        return data, fill
+    used = data.book.used_ids
+    for block in answer[0].content:
+        if isinstance(block, ToolUse):
+            used = used.add(block.id)
+    if used is not data.book.used_ids:
+        data = attrs.evolve(data, book=attrs.evolve(data.book, used_ids=used))
+    data, fill = joined(data, fill, answer[:1], tokens)
+    return joined(data, fill, answer[1:])
+
+
+def window_partial(
+    data: Data, reply: Reply, e: StreamClosed | StreamFailed, model: str
+) -> tuple[Data, tuple[Message, ...], tuple[Effect, ...]]:
+    """
+    Return what goes behind the shortened view.
+
+    A window that the answer filled keeps its partial answer and a resume
+    message; a request that failed keeps nothing, and what was shown is withdrawn.
+    """
+    if not isinstance(e, StreamClosed):
+        data, effects = withdraw(data, reply, e.shown)
+        return data, (), effects
+    data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
+    partial = partial_answer(reply, model)
+    return data, (*partial, user_text(WINDOW_RESUME, Origin.RESUME)), effects
+
+
+def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
+    """Join the answer, its results in call order, what tools brought, queued words, memories and skills."""
+    assert isinstance(s.phase, Scheduling)
+    reply, data = s.phase.reply, s.data
+    model = spec_of(s.control, k).name
+    data, fill = kept(data, s.control.fill, (*whole_answer(reply, model), *results(reply)), reply.tokens)
+    data, effects = _repeated(data, reply)
+    side = data.side
+    words = tuple(Message(Role.USER, command.content, Origin.COMMAND) for command in side.queue)
+    found = tuple(user_text(text, Origin.ATTACHMENT) for text in side.prefetched)
+    more = (*reply.extra, *words, *found)
+    if more:
+        data, fill = joined(data, fill, more)
+        marks = tuple(MarkCommand(command.id, Mark.STARTED) for command in side.queue)
+        effects = (*effects, *marks, *(Show(MessageShown(message)) for message in more))
+    if side.queue or side.prefetched:
+        data = attrs.evolve(data, side=attrs.evolve(data.side, queue=(), prefetched=()))
+    if side.tools_changed is not None:
+        context = attrs.evolve(data.tool_context, tools=side.tools_changed)
+        data = attrs.evolve(data, tool_context=context, side=attrs.evolve(data.side, tools_changed=None))
+    if k.microcompact_trigger_results is not None:
+        data = _note_clearable(data, reply)
+    return data, fill, effects
+
+
+def _repeated(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:
+    """Count how often the same calls came in a row; tell it at every third time."""
+    calls = tuple((call.use.name, call.use.input) for call in reply.calls)
+    side = data.side
+    repeats = side.repeats + 1 if calls == side.last_calls else 1
+    data = attrs.evolve(data, side=attrs.evolve(side, last_calls=calls, repeats=repeats))
+    if repeats % REPEATS_TOLD:
+        return data, ()
+    names = ", ".join(name for name, _ in calls)
+    notice = Notice(
+        NoticeKind.REPEATED_CALL, f"the same call came {repeats} times in a row: {names}", repeats
+    )
+    return data, (Show(notice),)
+
+
+def _note_clearable(data: Data, reply: Reply) -> Data:
+    names = {spec.name for spec in data.tool_context.tools if spec.clearable}
+    new = tuple(call.use.id for call in reply.calls if call.use.name in names)
+    layers = data.layers
+    return attrs.evolve(data, layers=attrs.evolve(layers, clearable=(*layers.clearable, *new)))
+
+
+def summarised(data: Data, reply: Reply, k: Config) -> tuple[Data, tuple[Effect, ...]]:
+    """Start the summary of this batch; main runs only.  An older one that is still written may come late."""
+    if not k.tool_summaries or k.sub_agent or not reply.calls:
+        return attrs.evolve(data, pending_tool_summary=None), ()
+    message = results(reply)[0]
+    order = Summarise(data.ledger.next_id, tuple(call.use for call in reply.calls), message)
+    return attrs.evolve(owing(data, order), pending_tool_summary=order.id), (order,)
