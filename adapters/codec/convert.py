@@ -3,7 +3,8 @@ One strict converter, made once.
 
 Rules that are easy to lose: an inner union is registered before the unions
 that hold it (else its tags vanish without a word); the tag is no field's name;
-strings, numbers and booleans are never coerced; unknown keys are refused.
+strings, numbers and booleans are never coerced; unknown keys are refused; each
+enum is registered by itself (else the hook of ``str`` takes it for a text).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cattrs.gen import make_dict_unstructure_fn
 from cattrs.preconf.orjson import OrjsonConverter, make_converter
 from cattrs.strategies import configure_tagged_union
 
-from stepfold.adapters.codec.tags import BLOCKS, EVENTS, TAG
+from stepfold.adapters.codec.tags import BLOCKS, ENUMS, EVENTS, TAG
 from stepfold.effects.ports import Start
 from stepfold.engine.config import Config, ConfigError, HookSpec, ModelSpec
 from stepfold.engine.events import Event
@@ -91,9 +92,8 @@ def _converter(*, careful: bool) -> OrjsonConverter:
     converter = make_converter(detailed_validation=careful, forbid_extra_keys=True, omit_if_default=True)
     for kind in (bool, int, str):
         converter.register_structure_hook(kind, _exactly(kind))
-    converter.register_structure_hook_factory(
-        lambda kind: isinstance(kind, type) and issubclass(kind, enum.Enum), _member
-    )
+    for names in ENUMS:
+        converter.register_structure_hook(names, _member(names))
     converter.register_structure_hook_factory(_is_row, _row)
     for whole in (ModelSpec, HookSpec, Config):  # in full: a default that changes must not change old runs
         full = make_dict_unstructure_fn(whole, converter, _cattrs_omit_if_default=False)

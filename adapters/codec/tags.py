@@ -7,11 +7,12 @@ for something else.  ``SCHEMA`` rises when old logs need to be read differently.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from stepfold.engine import events, messages
+from stepfold.engine import events, failures, messages
 
 SCHEMA: Final = 1
 TAG: Final = "$type"
@@ -48,4 +49,15 @@ EVENTS: Final[Mapping[type, str]] = MappingProxyType(
         events.AbortRequested: "abort_requested",
         events.Resumed: "resumed",
     }
+)
+ENUMS: Final[tuple[type[enum.StrEnum], ...]] = (
+    messages.Role,
+    messages.Origin,
+    events.Stop,
+    events.Verdict,
+    events.Interrupt,
+    events.CallStatus,
+    events.HookVerdict,
+    events.AbortKind,
+    failures.FailureKind,
 )

@@ -1,5 +1,5 @@
 """
-A program that dies: it forks a process for each append of a run, and lets it die right before or after that append.
+A program that dies: it forks a process for each append of a run, which ends before or after that append.
 
     python -m tests.effects.dying FOLDER
 
