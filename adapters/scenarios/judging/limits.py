@@ -10,8 +10,9 @@ import attrs
 from stepfold.adapters.scenarios.playing.tape import Step, Tape
 from stepfold.engine import Config
 from stepfold.engine.config import autocompact_threshold
-from stepfold.engine.effects import CallModel, Compact, CompactReason, Continued, Show
+from stepfold.engine.effects import CallModel, Compact, CompactReason, Continued, Show, Wait
 from stepfold.engine.events import Compacted, CompactionFailed, RunStarted
+from stepfold.engine.measure import measure
 from stepfold.engine.state import Continue
 
 ABOVE_RECOVERIES = frozenset(
@@ -35,6 +36,7 @@ def limit_violations(tape: Tape) -> Iterator[str]:
             yield from _continues(run, config)
             yield from _calls(run, config)
             yield from _compactions(run, config)
+            yield from _measure(run, config)
             run = []
         if one is not None:
             run.append(one)
@@ -75,6 +77,24 @@ def _calls(run: list[Step], config: Config) -> Iterator[str]:
     made = sum(isinstance(effect, CallModel | Compact) for one in run for effect in one.effects)
     if limit is not None and made > limit:
         yield f"{made} requests, {limit} allowed"
+
+
+def _measure(run: list[Step], config: Config) -> Iterator[str]:
+    """The measure falls with every continue and every request, retry or wait; it never rises."""
+    before: tuple[int, ...] | None = None  # at the last request or wait
+    last: tuple[int, ...] | None = None
+    for number, one in enumerate(run, 1):
+        now = measure(one.state.control, config)
+        event = type(one.event).__name__
+        orders = any(isinstance(effect, CallModel | Compact | Wait) for effect in one.effects)
+        if last is not None and now > last:
+            yield f"the measure rose from {last} to {now} with event {number} of the run ({event})"
+            return
+        if orders and before is not None and now >= before:
+            yield f"the measure did not fall: {before}, then {now} with event {number} of the run ({event})"
+            return
+        before = now if orders else before
+        last = now
 
 
 @attrs.define

@@ -22,7 +22,7 @@ from stepfold.adapters.scenarios.judging.observe import Journal, Request, Span
 from stepfold.adapters.scenarios.playing.virtual_time import VirtualClock
 from stepfold.adapters.scripted import Answer, fails, play_answer
 from stepfold.effects.ports import ModelPart
-from stepfold.engine.context.tokens import estimate_messages
+from stepfold.engine.context.tokens import CHARS_HIGH, estimate_messages
 from stepfold.engine.effects import (
     AskPermission,
     CallModel,
@@ -166,13 +166,24 @@ class ScenarioCompactor:
             case f.NoSummary(error):
                 return CompactionFailed(order.id, _compactor_failure(error))
             case f.Summary(text, tokens):
-                known = estimate_messages(order.tail) + -(-len(text) // 3) if tokens is None else tokens
-                return Compacted(order.id, text, known + order.floor)
+                return Compacted(order.id, text, _new_view_tokens(text, tokens, order))
 
     async def stage(self, order: StageCollapse) -> CollapseStaged:
         """Summarise a span in the background (only where the config asks for it)."""
         await self.scene.clock.after(0)
         return CollapseStaged(order.id, "Earlier rounds, in one line.")
+
+
+def _new_view_tokens(summary: str, tokens: int | None, order: Compact) -> int:
+    """
+    Return the estimate of the whole new view.
+
+    *tokens* of the script is that; where it is less than the fixed part, which
+    no compaction removes, it is what stands beside the fixed part.
+    """
+    if tokens is None:
+        return estimate_messages(order.tail) + -(-len(summary) // CHARS_HIGH) + order.floor
+    return tokens if tokens >= order.floor else tokens + order.floor
 
 
 def _compactor_failure(words: str) -> Failure:
