@@ -188,7 +188,7 @@ def has_calls(c: Control, e: StreamClosed, k: Config) -> bool:
 
 def hooks_due(c: Control, e: StreamClosed, k: Config) -> bool:
     """A stop hook is registered that has not spent its blocks."""
-    return c.hooks.left > 0 and not k.nested
+    return c.hooks.due > 0 and not k.nested
 
 
 # --- a call failed --------------------------------------------------------------------------------
@@ -426,6 +426,11 @@ def still_open(c: Control, e: AnyEvent, k: Config) -> bool:
 def response_complete(c: Control, e: AnyEvent, k: Config) -> bool:
     """The response was complete when the user aborted."""
     return c.batch.complete
+
+
+def crash_barred(c: Control, e: Resumed, k: Config) -> bool:
+    """A compaction would be begun again, but no request may leave."""
+    return first_crash(c, e, k) and requests_spent(c, e, k)
 
 
 def first_crash(c: Control, e: Resumed, k: Config) -> bool:

@@ -193,6 +193,7 @@ class Batch:
 class Hooks:
     """The sums of the stop hooks: still to ask now, and what was answered."""
 
+    due: int = 0  # hooks that have not spent their blocks
     left: int = 0
     blocking: int = 0
     prevented: bool = False

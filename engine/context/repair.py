@@ -156,9 +156,9 @@ def _order_results(
     ]
     if not results:
         return rest
-    if group[0].content[: len(results)] == results and all(
-        a is b for a, b in zip(group[1:], rest[1:], strict=True)
-    ):
+    first = group[0].content
+    whole = first[: len(results)] == results and first[len(results) :] == rest[0].content
+    if whole and all(a is b for a, b in zip(group[1:], rest[1:], strict=True)):
         return group
     return [Message(Role.USER, results, Origin.RESULTS), *(m for m in rest if m.content)]
 

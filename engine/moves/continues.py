@@ -59,7 +59,7 @@ def _same_model(c: Control) -> Attempts:
 
 
 def _no_hooks_asked(c: Control) -> Hooks:
-    return Hooks(blocks_left=c.hooks.blocks_left)
+    return Hooks(due=c.hooks.due, blocks_left=c.hooks.blocks_left)
 
 
 def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) -> Move:

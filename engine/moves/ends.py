@@ -158,6 +158,12 @@ def block_retry(s: State, e: CompactionFailed, k: Config) -> Move:
     return finish(c, data, limit_reached(c, k))
 
 
+def block_again(s: State, e: Resumed, k: Config) -> Move:
+    """A compaction would be begun again after a crash, but no request may leave."""
+    c, data = _with_partial(s, s.control)
+    return finish(c, data, limit_reached(c, k))
+
+
 def _given_up(
     s: State, e: StreamFailed | StreamClosed, k: Config
 ) -> tuple[Control, Data, tuple[Effect, ...]]:

@@ -43,7 +43,7 @@ def check(s: State, e: StreamClosed, k: Config) -> Move:
     c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
     due = unspent(data.book.hook_blocks, k)
     order = _ask(due[0], c, data, k)
-    hooks = Hooks(left=len(due) - 1, blocks_left=c.hooks.blocks_left)
+    hooks = Hooks(due=len(due), left=len(due) - 1, blocks_left=c.hooks.blocks_left)
     c = attrs.evolve(c, hooks=hooks, attempts=attrs.evolve(c.attempts, crashed=False))
     effects = (*shown, *background(data, k), order)
     return Move(c, Checking(reply, due[0], due[1:]), owing(data, order), effects)
@@ -84,7 +84,12 @@ def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
             errors = (*errors, (name, words))
             blocks = tuple(n + (p == phase.asked) for p, n in enumerate(data.book.hook_blocks))
             data = attrs.evolve(data, book=attrs.evolve(data.book, hook_blocks=blocks))
-            hooks = attrs.evolve(hooks, blocking=hooks.blocking + 1, blocks_left=hooks.blocks_left - 1)
+            hooks = attrs.evolve(
+                hooks,
+                due=len(unspent(blocks, k)),
+                blocking=hooks.blocking + 1,
+                blocks_left=hooks.blocks_left - 1,
+            )
         case HookVerdict.PREVENT:
             stop = stop or HookStop(name, words)
             hooks = attrs.evolve(hooks, prevented=True)

@@ -80,7 +80,7 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
     control = Control(
         fill=fill,
         recovery=Recovery(staged=len(data.layers.collapses)),
-        hooks=Hooks(blocks_left=sum(hook.max_blocks for hook in k.stop_hooks)),
+        hooks=Hooks(due=len(k.stop_hooks), blocks_left=sum(hook.max_blocks for hook in k.stop_hooks)),
         queued=len(data.side.queue),
     )
     effects = (*effects, Show(MessageShown(prompt)))

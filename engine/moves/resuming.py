@@ -21,7 +21,7 @@ from stepfold.engine.events import CallStatus, Resumed
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.messages import Text
 from stepfold.engine.moves.ends import stop_failure
-from stepfold.engine.moves.ledger import finish, without
+from stepfold.engine.moves.ledger import finish, one_more_request, without
 from stepfold.engine.moves.reply import UNKNOWN_CRASH, cancel_active, counted, ended, shown_end
 from stepfold.engine.moves.sampling import lost_attempt
 from stepfold.engine.phases import (
@@ -86,8 +86,14 @@ def wait_after_crash(s: State, e: Resumed, k: Config) -> Move:
     return Move(attrs.evolve(s.control, attempts=attempts), s.phase, s.data, effects)
 
 
-def again(s: State, e: Resumed, k: Config) -> Move:
-    """The first crash in a hook or compaction: it is begun again, and remembered."""
+def compact_again(s: State, e: Resumed, k: Config) -> Move:
+    """The first crash in a compaction: it is begun again, a request more, and remembered."""
+    move = ask_again(s, e, k)
+    return attrs.evolve(move, control=attrs.evolve(move.control, spending=one_more_request(move.control)))
+
+
+def ask_again(s: State, e: Resumed, k: Config) -> Move:
+    """The first crash in a hook: it is asked again, and remembered."""
     attempts = attrs.evolve(s.control.attempts, crashed=True)
     effects = (_told("what was open is begun again"), *s.data.ledger.owed)
     return Move(attrs.evolve(s.control, attempts=attempts), s.phase, s.data, effects)
