@@ -7,9 +7,10 @@ import attrs
 from stepfold.engine.config import Config
 from stepfold.engine.effects import Background, Effect, Notice, NoticeKind, RunHook, Show
 from stepfold.engine.events import HookAnswered, HookStop, HookVerdict, Resumed, StreamClosed
+from stepfold.engine.history import History
 from stepfold.engine.messages import Message, Origin, user_text
-from stepfold.engine.moves.ledger import owing
-from stepfold.engine.moves.reply import stream_ended
+from stepfold.engine.moves.ledger import owing, spec_of
+from stepfold.engine.moves.reply import stream_ended, whole_answer
 from stepfold.engine.phases import Checking, Reply, Sampling, Settling
 from stepfold.engine.state import Control, Data, Hooks, Move, State
 
@@ -42,28 +43,33 @@ def check(s: State, e: StreamClosed, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
     due = unspent(data.book.hook_blocks, k)
-    order = _ask(due[0], c, data, k)
+    order = _ask(due[0], c, data, reply, k)
     hooks = Hooks(due=len(due), left=len(due) - 1, blocks_left=c.hooks.blocks_left)
     c = attrs.evolve(c, hooks=hooks, attempts=attrs.evolve(c.attempts, crashed=False))
-    effects = (*shown, *background(data, k), order)
+    effects = (*shown, *background(c, data, reply, k), order)
     return Move(c, Checking(reply, due[0], due[1:]), owing(data, order), effects)
 
 
-def background(data: Data, k: Config) -> tuple[Effect, ...]:
+def background(c: Control, data: Data, reply: Reply, k: Config) -> tuple[Effect, ...]:
     """Classification, suggestions, memory extraction: main runs only."""
-    return () if k.sub_agent else (Background(data.messages),)
+    return () if k.sub_agent else (Background(_answered(c, data, reply, k)),)
 
 
-def _ask(place: int, c: Control, data: Data, k: Config) -> RunHook:
+def _answered(c: Control, data: Data, reply: Reply, k: Config) -> History[Message]:
+    """Return the view with the answer that is judged at its end; it joins for good later."""
+    return data.messages.extend(whole_answer(reply, spec_of(c, k).name))
+
+
+def _ask(place: int, c: Control, data: Data, reply: Reply, k: Config) -> RunHook:
     name = k.stop_hooks[place].name
-    return RunHook(data.ledger.next_id, name, c.recovery.stop_hook_active, data.messages)
+    return RunHook(data.ledger.next_id, name, c.recovery.stop_hook_active, _answered(c, data, reply, k))
 
 
 def settle(s: State, e: StreamClosed, k: Config) -> Move:
     """No hook is to be asked."""
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
-    return Move(c, Settling(reply), data, (*shown, *background(data, k)))
+    return Move(c, Settling(reply), data, (*shown, *background(c, data, reply, k)))
 
 
 def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
@@ -108,7 +114,7 @@ def ask_next(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     assert isinstance(s.phase, Checking)
     now = checked(s, e, k)
     place, rest = s.phase.waiting[0], s.phase.waiting[1:]
-    order = _ask(place, now.control, now.data, k)
+    order = _ask(place, now.control, now.data, now.reply, k)
     control = attrs.evolve(now.control, hooks=attrs.evolve(now.control.hooks, left=len(rest)))
     phase = Checking(now.reply, place, rest, now.errors, now.prevented)
     return Move(control, phase, owing(now.data, order), (*now.effects, order))
