@@ -163,17 +163,16 @@ def check_file(file: Path, record_dir: Path | None = None, relative: Path | None
 
 def judge(scenario: Scenario, name: str) -> Verdict:
     """Play *scenario*; whatever breaks it off is a difference too."""
+    played: Played | None = None
+    found: list[str] = []
     try:
         played = play(scenario)
+        found += played.observed.journal.problems
+        found += differences(scenario.expect, played.observed)
+        found += violations(played)
+        found += crash_violations(played)
     except Exception as problem:  # a bug of the loop or of the world: this scenario fails, the others go on
-        words = f"the run broke off: {type(problem).__name__}: {problem}"
-        return Verdict(name, scenario.title, (" ".join(words.split()),))
-    found = [
-        *played.observed.journal.problems,
-        *differences(scenario.expect, played.observed),
-        *violations(played),
-        *crash_violations(played),
-    ]
+        found.append(f"the {'check' if played else 'run'} broke off: {type(problem).__name__}: {problem}")
     return Verdict(name, scenario.title, tuple(" ".join(one.split()) for one in found), played)
 
 

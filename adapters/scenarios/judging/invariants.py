@@ -20,7 +20,7 @@ from stepfold.adapters.scenarios.judging.protocol import complaints
 from stepfold.adapters.scenarios.playing.play import Played
 from stepfold.adapters.scenarios.playing.tape import Step, Tape, state_before
 from stepfold.effects import fold, trace
-from stepfold.engine import State, step
+from stepfold.engine import State, UnexpectedEvent, step
 from stepfold.engine.effects import (
     BlockShown,
     CallModel,
@@ -230,6 +230,14 @@ def _together(one: Span, other: Span) -> bool:
 
 
 def replay_violations(tape: Tape) -> Iterator[str]:
+    """The log can be folded, and gives again what it gave."""
+    try:
+        yield from _replay(tape)
+    except UnexpectedEvent as problem:
+        yield f"replay: {problem}"
+
+
+def _replay(tape: Tape) -> Iterator[str]:
     """The same events, read back from their written form, give the same states and orders."""
     steps, config = tape.steps, tape.begun.config
     events = [load_event(dump_event(one.event)) for one in steps]

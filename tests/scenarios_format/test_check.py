@@ -1,0 +1,164 @@
+"""Only this catches a check that prints or returns something else than the format promises."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from stepfold.adapters.recording import read_recording
+from stepfold.adapters.scenarios.check import check_paths
+from stepfold.effects import fold
+
+GOOD = """
+format = 1
+title = "good"
+[[user]]
+text = "go"
+[[model]]
+blocks = [{ tool_use = { id = "t1", name = "read", input = {} } }]
+[[model]]
+blocks = [{ text = "hi" }]
+[[tool]]
+name = "read"
+[expect]
+terminal = "completed"
+model_calls = 2
+"""
+BAD = GOOD.replace("model_calls = 2", "model_calls = 3\ntransitions = []")
+MALFORMED = GOOD + "colour = 1\n"
+ENDLESS = """
+format = 1
+title = "the script is too short"
+[[user]]
+text = "go"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {"a/bad": BAD, "a/good": GOOD, "b/broken": MALFORMED, "b/later": GOOD}.items():
+        path = tmp_path / f"{name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.lstrip())
+    return tmp_path
+
+
+def check(*paths: Path, as_json: bool = False, record_dir: Path | None = None) -> tuple[int, list[str]]:
+    out = io.StringIO()
+    code = check_paths(paths, json=as_json, record_dir=record_dir, out=out)
+    return code, out.getvalue().splitlines()
+
+
+def test_all_ok(folder: Path) -> None:
+    good = folder / "a" / "good.toml"
+
+    assert (0, [f"ok  {good}", "1 scenarios: 1 ok, 0 failed"]) == check(good)
+
+
+def test_a_failure_says_what_differed(folder: Path) -> None:
+    bad, good = folder / "a" / "bad.toml", folder / "a" / "good.toml"
+
+    assert (
+        1,
+        [
+            f"FAIL {bad}: transitions: expected [], got [next_turn]; model_calls: expected 3, got 2",
+            f"ok  {good}",
+            "2 scenarios: 1 ok, 1 failed",
+        ],
+    ) == check(folder / "a")
+
+
+def test_a_malformed_file_wins_and_does_not_stop_the_others(folder: Path) -> None:
+    broken = folder / "b" / "broken.toml"
+    code, lines = check(folder)
+
+    assert 2 == code
+    assert 5 == len(lines)
+    assert lines[2].startswith(f"MALFORMED {broken}:14: expect.colour: unknown key; allowed: terminal, ")
+    assert lines[3].startswith("ok  ")
+    assert "4 scenarios: 2 ok, 1 failed, 1 malformed" == lines[4]
+
+
+def test_json_is_one_object_a_line(folder: Path) -> None:
+    code, lines = check(folder, as_json=True)
+    bad, good, broken, later = map(json.loads, lines)
+
+    assert 2 == code
+    assert {
+        "scenario": str(folder / "a" / "good.toml"),
+        "title": "good",
+        "ok": True,
+        "differences": [],
+        "terminal": "completed",
+        "terminals": ["completed"],
+        "transitions": ["next_turn"],
+        "model_calls": 2,
+    } == good
+    assert (False, 2) == (bad["ok"], len(bad["differences"]))
+    assert (False, 14, "expect.colour") == (broken["ok"], broken["line"], broken["key"])
+    assert "unknown key" in broken["error"]
+    assert "terminal" in broken["allowed"]
+    assert later["ok"]
+
+
+def test_what_is_not_there_is_malformed(tmp_path: Path) -> None:
+    missing, empty = tmp_path / "missing.toml", tmp_path / "empty"
+    empty.mkdir()
+
+    code, lines = check(missing, empty)
+
+    assert 2 == code
+    assert f"MALFORMED {missing}: no such file or folder" == lines[0]
+    assert f"MALFORMED {empty}: no scenario files (*.toml) in this folder" == lines[1]
+
+
+def test_no_text_is_no_traceback(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"format = 1\n\xff\xfe")
+
+    code, lines = check(binary)
+
+    assert 2 == code
+    assert f"MALFORMED {binary}:2: is not UTF-8 text; allowed: TOML in UTF-8" == lines[0]
+
+
+def test_a_call_past_the_end_of_the_script_fails(tmp_path: Path) -> None:
+    file = tmp_path / "short.toml"
+    file.write_text(ENDLESS)
+
+    code, lines = check(file)
+
+    assert 1 == code
+    assert f"FAIL {file}: call 1: the script has no answer left" == lines[0]
+
+
+def test_recordings_are_kept_and_replay(folder: Path) -> None:
+    kept = folder / "kept"
+    check(folder / "a", record_dir=kept)
+
+    assert {"good.jsonl", "bad.jsonl"} == {path.name for path in kept.iterdir()}
+    recording = read_recording(kept / "good.jsonl")
+    end = fold(recording.events, recording.state(), recording.begun.config).end
+    assert end is not None
+    assert "completed" == end.reason
+
+
+def test_recordings_of_files_with_one_name_do_not_meet(folder: Path) -> None:
+    (folder / "b" / "good.toml").write_text(GOOD)
+    kept = folder / "kept"
+    check(folder, record_dir=kept)
+
+    assert (kept / "a" / "good.jsonl").exists()
+    assert (kept / "b" / "good.jsonl").exists()
+
+
+def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
+    file = folder / "a" / "good.toml"
+
+    code, lines = check(file, record_dir=file / "below")
+
+    assert 2 == code
+    assert "the recording cannot be kept" in lines[0]

@@ -1,0 +1,94 @@
+"""Only this catches a scripted model that hides a call too many or an answer too few."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from stepfold.adapters.scripted import Answer, Breaks, ScriptedModel, ScriptError, calls, fails, says
+from stepfold.effects import run
+from stepfold.effects.ports import ModelPart, TextDelta
+from stepfold.engine.effects import CallModel
+from stepfold.engine.events import StreamClosed, StreamFailed, Usage
+from stepfold.engine.failures import Failure, FailureKind
+from stepfold.engine.history import History
+from stepfold.engine.messages import Text, ToolUse
+
+
+def order(model: str = "main") -> CallModel:
+    return CallModel(7, History(), model, 100)
+
+
+def parts(model: ScriptedModel, asked: CallModel) -> list[ModelPart]:
+    async def collect() -> list[ModelPart]:
+        return [part async for part in model.call(asked)]
+
+    return asyncio.run(collect())
+
+
+def test_answers_come_in_order_and_calls_are_recorded() -> None:
+    model = ScriptedModel(["hi", calls("read", {"path": "a"}, text="I look.")])
+
+    text, block, end = parts(model, order())
+    assert (TextDelta("hi"), Text("hi")) == (text, block)
+    assert isinstance(end, StreamClosed)
+    assert ("end_turn", 7) == (end.reason, end.effect_id)
+    blocks = [part for part in parts(model, order()) if isinstance(part, ToolUse)]
+    assert [ToolUse("call_1", "read", '{"path": "a"}')] == blocks
+    assert [7, 7] == [asked.id for asked in model.calls]
+    model.check()
+
+
+def test_a_failure_and_a_stream_that_breaks() -> None:
+    failure = Failure(FailureKind.OVERLOADED, "busy")
+    model = ScriptedModel([fails(failure), Answer((Text("half"),), Breaks(), Usage(1, 2))])
+
+    assert [StreamFailed(7, failure)] == parts(model, order())
+    end = parts(model, order())[-1]
+    assert isinstance(end, StreamFailed)
+    assert (FailureKind.CUT, Usage(1, 2)) == (end.failure.kind, end.usage)
+
+
+def test_a_call_past_the_end_is_told_at_once_and_later() -> None:
+    model = ScriptedModel(["hi"])
+    parts(model, order())
+
+    with pytest.raises(ScriptError, match="call 2 was not expected"):
+        parts(model, order())
+    with pytest.raises(ScriptError, match="call 2 was not expected"):
+        model.check()
+
+
+def test_an_answer_left_over_is_told() -> None:
+    with pytest.raises(ScriptError, match="1 of 2 answers"), ScriptedModel(["one", "two"]) as model:
+        parts(model, order())
+
+
+def test_an_error_of_the_test_itself_is_not_covered_up() -> None:
+    with pytest.raises(ZeroDivisionError), ScriptedModel(["one"]):
+        raise ZeroDivisionError
+
+
+def test_the_wrong_model_is_told() -> None:
+    model = ScriptedModel([Answer((Text("hi"),), model="second")])
+
+    with pytest.raises(ScriptError, match="went to 'main', not to 'second'"):
+        parts(model, order())
+
+
+def test_in_a_run_the_loop_reports_a_call_too_many_and_check_names_it() -> None:
+    model = ScriptedModel([calls("fly")])
+
+    result = asyncio.run(run("go", model=model))
+
+    assert not result.ok
+    with pytest.raises(ScriptError, match="call 2 was not expected"):
+        model.check()
+
+
+def test_a_run_to_its_end() -> None:
+    with ScriptedModel([says("Four.", usage=Usage(10, 2))]) as model:
+        result = asyncio.run(run("two and two?", model=model))
+
+    assert "Four." == result.output
