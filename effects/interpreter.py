@@ -121,7 +121,7 @@ class Interpreter:
         self._on_command = on_command
         self._inbox: Inbox[Event | ToolProgress] = Inbox()
         self._open: dict[int, Open] = {}
-        self._last_ms = state.data.ledger.now_ms
+        self._last_ms = state.now_ms
         self._progress_waiting = 0
         self._background: set[asyncio.Task[None]] = set()
         self._finished = False

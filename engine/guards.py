@@ -99,7 +99,7 @@ def requests_spent(c: Control, e: AnyEvent, k: Config) -> bool:
 
 def answer_overflows(c: Control, e: BlockCompleted, k: Config) -> bool:
     """The answer has as many blocks as one may have."""
-    return c.batch.blocks >= k.max_answer_blocks
+    return c.blocks >= k.max_answer_blocks
 
 
 def a_call(c: Control, e: BlockCompleted, k: Config) -> bool:

@@ -47,7 +47,7 @@ class CallState(enum.StrEnum):
     ENDED = "ended"
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Call:
     """One call of the answer; ``original_id`` is the id as the model gave it."""
 
@@ -62,50 +62,64 @@ class Call:
     rerun: bool = False  # an idempotent call that was run again after a crash
 
 
-@attrs.frozen
-class Reply:
-    """
-    The answer so far: whole blocks, and the schedule of its calls.
+@attrs.frozen(slots=False)
+class Schedule:
+    """The calls of one answer: the second, smaller machine, stepped by the rows of Scheduling."""
 
-    ``call_id`` is the effect it answers; ``open_text`` the text of a block
-    that never closed.
-    """
-
-    call_id: int
-    blocks: tuple[Block, ...] = ()
     calls: tuple[Call, ...] = ()
     head: int = 0  # place of the first call that waits
-    stop: HookStop | None = None
-    broken_by: str = ""
+    stop: HookStop | None = None  # a tool hook asked to stop
+    broken_by: str = ""  # the shell call that failed
     extra: tuple[Message, ...] = ()  # further messages that tools brought
+
+
+@attrs.frozen(slots=False)
+class Closing:
+    """
+    How the stream of an answer ended.
+
+    ``open_text`` is the text of a block that never closed; ``tokens`` what
+    the answer takes in the view, reported or estimated.
+    """
+
+    stop: Stop = Stop.END_TURN
     open_text: str = ""
-    tokens: int = 0  # what the answer takes in the view, reported or estimated
-    stop_reason: Stop = Stop.END_TURN
+    tokens: int = 0
     details: str = ""
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
+class Reply:
+    """The answer to effect ``call_id`` so far: its whole blocks, the schedule of its calls, its end."""
+
+    call_id: int
+    blocks: tuple[Block, ...] = ()
+    schedule: Schedule = Schedule()
+    closing: Closing = Closing()
+
+
+@attrs.frozen(slots=False)
 class Idle:
     """No run has begun."""
 
     kind: ClassVar = PhaseKind.IDLE
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Preparing:
     """Junction: a new iteration begins."""
 
     kind: ClassVar = PhaseKind.PREPARING
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Fitting:
     """Junction: does the view fit?"""
 
     kind: ClassVar = PhaseKind.FITTING
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Calling:
     """Junction: may a request leave?"""
 
@@ -113,7 +127,7 @@ class Calling:
     resend: bool = False
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Sampling:
     """A model call is open."""
 
@@ -122,7 +136,7 @@ class Sampling:
     resend: bool = False
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Waiting:
     """Back-off before a call is made again."""
 
@@ -131,7 +145,7 @@ class Waiting:
     resend: bool = False
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Compacting:
     """Autocompact is at work."""
 
@@ -139,7 +153,7 @@ class Compacting:
     compact: Compact
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Reacting:
     """Reactive compaction is at work; ``failure`` is withheld, ``partial`` is kept for behind the view."""
 
@@ -149,7 +163,7 @@ class Reacting:
     partial: tuple[Message, ...] = ()
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Scheduling:
     """Junction: which call may begin; is the batch done?"""
 
@@ -158,7 +172,7 @@ class Scheduling:
     resend: bool = False
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Running:
     """The response is whole, calls are open."""
 
@@ -166,7 +180,7 @@ class Running:
     reply: Reply
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Checking:
     """Stop hooks are asked, one after the other; ``waiting`` are still to ask (places in the config)."""
 
@@ -178,7 +192,7 @@ class Checking:
     prevented: HookStop | None = None
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Settling:
     """Junction: the hooks let it end; does the token budget?"""
 
@@ -186,7 +200,7 @@ class Settling:
     reply: Reply
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Aborting:
     """The user aborted; a stream or calls are still to come in."""
 
@@ -194,7 +208,7 @@ class Aborting:
     reply: Reply
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Unwinding:
     """Junction: has everything come in after an abort?"""
 
@@ -202,7 +216,7 @@ class Unwinding:
     reply: Reply
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Done:
     """The run is over.  No field here can hold unfinished work."""
 

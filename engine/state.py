@@ -13,7 +13,7 @@ The ten fields of the loop's state, by the names of the specification:
 from __future__ import annotations
 
 import enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import attrs
 
@@ -81,7 +81,7 @@ class Stay(enum.StrEnum):
 Outcome: TypeAlias = Continue | Terminal | Stay
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Transition:
     """Why the previous iteration continued; ``count`` is collapses committed or the attempt."""
 
@@ -113,7 +113,7 @@ class Head(enum.StrEnum):
     UNSAFE = "unsafe"
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Compaction:
     """Autocompact's book: compacted in this run, turns since, consecutive failures."""
 
@@ -125,7 +125,7 @@ class Compaction:
     reactive_retries: int = 0  # the same of reactive compaction
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Recovery:
     """The one-shot guards and counters of the ladders."""
 
@@ -137,7 +137,7 @@ class Recovery:
     staged: int = 0  # collapses that a drain would commit
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Attempts:
     """Tries inside one iteration; ``fallbacks`` is the place of the current model in the chain."""
 
@@ -149,7 +149,7 @@ class Attempts:
     tries: int = 0  # requests of this iteration on this model, for the payload of model_error
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Spending:
     """What the run has used: requests and tokens; ``cost`` in the unit of the prices."""
 
@@ -162,7 +162,7 @@ class Spending:
     last_total: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Fill:
     """The view against the window, in tokens; ``floor`` is the fixed part."""
 
@@ -171,7 +171,7 @@ class Fill:
     last_round: bool = False  # the open compaction request can drop no further round
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Batch:
     """The sums of the scheduler over the calls of this answer."""
 
@@ -186,10 +186,9 @@ class Batch:
     complete: bool = False  # the response is whole
     broken: bool = False  # a shell call failed: no other call of this answer runs
     streaming: bool = False  # the stream is open
-    blocks: int = 0  # whole blocks of the answer
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Hooks:
     """The sums of the stop hooks: still to ask now, and what was answered."""
 
@@ -200,7 +199,7 @@ class Hooks:
     blocks_left: int = 0  # blocks that all hooks together may still spend in this run
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Control:
     """All that decides.  Guards read this and the event, never messages."""
 
@@ -217,9 +216,10 @@ class Control:
     batch: Batch = Batch()
     hooks: Hooks = Hooks()
     queued: int = 0  # commands in the queue
+    blocks: int = 0  # whole blocks of the answer so far
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class ToolContext:
     """Tools on offer, the current model, the query chain (run id) and its depth."""
 
@@ -229,7 +229,7 @@ class ToolContext:
     depth: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Collapse:
     """A stored summary for the view's messages up to index ``through``."""
 
@@ -237,7 +237,7 @@ class Collapse:
     summary: str
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Side:
     """What runs beside the loop and joins when it is there."""
 
@@ -250,7 +250,7 @@ class Side:
     tools_changed: tuple[ToolSpec, ...] | None = None
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Layers:
     """What the context layers have done to this view."""
 
@@ -263,16 +263,15 @@ class Layers:
     budgeted: int = 0  # messages whose results were held to the result budget
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Ledger:
-    """Effects that nothing has answered, the next id, and the time."""
+    """Effects that nothing has answered, and the next id."""
 
     owed: tuple[Owed, ...] = ()
     next_id: int = 1
-    now_ms: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Book:
     """
     What is counted and remembered beside the messages.
@@ -292,7 +291,7 @@ class Book:
     task_remaining: int | None = None
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Data:
     """What requests are made of, and what outlives a run."""
 
@@ -305,13 +304,14 @@ class Data:
     book: Book = Book()
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class State:
-    """One instant of a run: what decides, where it is, what it carries."""
+    """One instant of a run: what decides, where it is, what it carries; ``now_ms`` never falls."""
 
     control: Control
     phase: Phase
     data: Data
+    now_ms: int = 0
 
     @property
     def end(self) -> End | None:
@@ -319,27 +319,26 @@ class State:
         return self.phase.end if isinstance(self.phase, Done) else None
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Entered:
     """A junction was entered: the event of rows that need nothing from outside."""
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Late:
     """An answer whose effect is no longer outstanding, or was answered already."""
 
     event: Answer
 
 
-@attrs.frozen
-class Move:
-    """What a row makes of a state; ``count`` is the payload of a continue."""
+class Move(NamedTuple):
+    """What a row makes of a state; ``payload`` is that of a continue.  Lives for one row only."""
 
     control: Control
     phase: Phase
     data: Data
     effects: tuple[Effect, ...] = ()
-    count: int = 0
+    payload: int = 0
 
 
 Step: TypeAlias = tuple[State, tuple[Effect, ...]]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Final, get_args
-
-import attrs
+from typing import Any, Final
 
 from stepfold.engine.config import Config
 from stepfold.engine.effects import (
@@ -24,7 +22,6 @@ from stepfold.engine.effects import (
     Wait,
 )
 from stepfold.engine.events import (
-    Answer,
     BlockCompleted,
     CollapseStaged,
     Compacted,
@@ -41,10 +38,11 @@ from stepfold.engine.events import (
     ToolSpec,
     WaitElapsed,
 )
+from stepfold.engine.evolve import evolve
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message
 from stepfold.engine.moves.ledger import with_ledger
-from stepfold.engine.phases import Idle, Phase
+from stepfold.engine.phases import Idle, Phase, PhaseKind
 from stepfold.engine.state import (
     Collapse,
     Continue,
@@ -62,7 +60,6 @@ from stepfold.engine.state import (
 )
 from stepfold.engine.table import JUNCTIONS, TABLE, Row
 
-_ANSWERS: Final = frozenset(get_args(Answer))
 _ORDER_OF: Final[dict[type, type]] = {
     BlockCompleted: CallModel,
     StreamClosed: CallModel,
@@ -125,19 +122,20 @@ def step(state: State, event: Event, config: Config) -> Step:
         UnexpectedEvent: If the table has no row for this phase and event, or
             the event answers an effect that was never issued.
     """
-    state, fact = _received(state, event)
+    fact, data = _received(state.data, event)
+    now_ms = max(state.now_ms, event.at_ms)
+    control, phase, transition = state.control, state.phase, state.control.transition
     effects: tuple[Effect, ...] = ()
-    transition = state.control.transition
     while True:
-        row = _row(state.control, state.phase, fact, config)
-        move = row.by(state, fact, config)
-        effects = (*effects, *move.effects) if move.effects else effects
+        row = _row(control, phase, fact, config)
+        control, phase, data, more, count = row.by(State(control, phase, data, now_ms), fact, config)
+        if more:
+            effects += more
         if isinstance(row.outcome, Continue):
-            transition = Transition(row.outcome, move.count)
-            effects = (*effects, Show(Continued(row.outcome, move.count, move.control.turn)))
-        state = State(move.control, move.phase, move.data)
-        if type(move.phase) not in _JUNCTIONS:
-            return _stamped(state, transition), effects
+            transition = Transition(row.outcome, count)
+            effects += (Show(Continued(row.outcome, count, control.turn)),)
+        if type(phase) not in _JUNCTIONS:
+            return State(_stamped(control, phase.kind, transition), phase, data, now_ms), effects
         fact = _ENTERED
 
 
@@ -148,38 +146,33 @@ def _row(control: Control, phase: Phase, fact: Any, config: Config) -> Row:
     raise UnexpectedEvent(f"{type(fact).__name__} in phase {phase.kind}")
 
 
-def _received(state: State, event: Event) -> tuple[State, Event | Late | Entered]:
+def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
     """
-    Return the state with the time moved on and the answered effect settled, and the fact to act on.
+    Return the fact to act on, and data with the answered effect settled.
 
     An answer to an effect that is no longer outstanding is ``Late``.
     """
-    data = state.data
-    ledger = data.ledger
-    now = event.at_ms if event.at_ms > ledger.now_ms else ledger.now_ms
-    kind = type(event)
-    fact: Event | Late = event
-    owed = ledger.owed
-    if kind in _ANSWERS:
-        effect_id: int = event.effect_id  # type: ignore[union-attr]
-        order = next((effect for effect in owed if effect.id == effect_id), None)
-        if order is None:
-            if not 0 < effect_id < ledger.next_id:
-                raise UnexpectedEvent(f"{kind.__name__} answers effect {effect_id}, which was never issued")
-            fact = Late(event)  # type: ignore[arg-type]
-        elif type(order) is not _ORDER_OF[kind]:
-            raise UnexpectedEvent(f"{kind.__name__} cannot answer {type(order).__name__} {effect_id}")
-        elif kind is not BlockCompleted:
-            owed = tuple(effect for effect in owed if effect is not order)
-    if now == ledger.now_ms and owed is ledger.owed:
-        return state, fact
-    data = with_ledger(data, Ledger(owed, ledger.next_id, now))
-    return State(state.control, state.phase, data), fact
+    order_kind = _ORDER_OF.get(type(event))
+    if order_kind is None:
+        return event, data
+    effect_id: int = event.effect_id  # type: ignore[union-attr]  # the answers are the keys of _ORDER_OF
+    owed = data.ledger.owed
+    order = next((effect for effect in owed if effect.id == effect_id), None)
+    if order is None:
+        if not 0 < effect_id < data.ledger.next_id:
+            name = type(event).__name__
+            raise UnexpectedEvent(f"{name} answers effect {effect_id}, which was never issued")
+        return Late(event), data  # type: ignore[arg-type]
+    if type(order) is not order_kind:
+        raise UnexpectedEvent(f"{type(event).__name__} cannot answer {type(order).__name__} {effect_id}")
+    if type(event) is BlockCompleted:
+        return event, data
+    rest = tuple(effect for effect in owed if effect is not order)
+    return event, with_ledger(data, Ledger(rest, data.ledger.next_id))
 
 
-def _stamped(state: State, transition: Transition | None) -> State:
+def _stamped(control: Control, kind: PhaseKind, transition: Transition | None) -> Control:
     """Write into control what only the row decides: phase and transition."""
-    control, kind = state.control, state.phase.kind
     if control.phase is kind and control.transition is transition:
-        return state
-    return State(attrs.evolve(control, phase=kind, transition=transition), state.phase, state.data)
+        return control
+    return evolve(control, phase=kind, transition=transition)

@@ -16,6 +16,7 @@ from stepfold.engine.effects import (
     Show,
 )
 from stepfold.engine.events import Compacted, CompactionFailed, Resumed, StreamClosed, StreamFailed, Usage
+from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message
@@ -58,7 +59,7 @@ def _order(control: Control, data: Data, reason: CompactReason, k: Config) -> Co
 def _asked(control: Control, order: Compact) -> Control:
     """Return *control* with one more request counted and the room for retries known."""
     fill = control.fill
-    return attrs.evolve(
+    return evolve(
         control,
         spending=one_more_request(control),
         fill=Fill(fill.tokens, fill.floor, last_round=not can_drop(order.head)),
@@ -81,32 +82,32 @@ def _shorter(s: State, e: CompactionFailed, k: Config) -> tuple[Compact, Control
         head=drop_rounds(old.head, e.failure.excess_tokens),
         attempt=old.attempt + 1,
     )
-    control = attrs.evolve(s.control, spending=spend(s.control, e.usage, spec_of(s.control, k)))
+    control = evolve(s.control, spending=spend(s.control, e.usage, spec_of(s.control, k)))
     data = _booked(owing(s.data, order), e.usage)
     control = _asked(control, order)
-    return order, attrs.evolve(control, attempts=attrs.evolve(control.attempts, crashed=False)), data
+    return order, evolve(control, attempts=evolve(control.attempts, crashed=False)), data
 
 
 def retry_compaction(s: State, e: CompactionFailed, k: Config) -> Move:
     """Autocompact's request was itself too long: drop the oldest rounds and ask again."""
     order, control, data = _shorter(s, e, k)
-    book = attrs.evolve(control.compaction, retries=control.compaction.retries + 1)
-    return Move(attrs.evolve(control, compaction=book), Compacting(order), data, (order,))
+    book = evolve(control.compaction, retries=control.compaction.retries + 1)
+    return Move(evolve(control, compaction=book), Compacting(order), data, (order,))
 
 
 def retry_reaction(s: State, e: CompactionFailed, k: Config) -> Move:
     """Reactive compaction's request was itself too long: drop the oldest rounds and ask again."""
     assert isinstance(s.phase, Reacting)
     order, control, data = _shorter(s, e, k)
-    book = attrs.evolve(control.compaction, reactive_retries=control.compaction.reactive_retries + 1)
+    book = evolve(control.compaction, reactive_retries=control.compaction.reactive_retries + 1)
     phase = Reacting(order, s.phase.failure, s.phase.partial)
-    return Move(attrs.evolve(control, compaction=book), phase, data, (order,))
+    return Move(evolve(control, compaction=book), phase, data, (order,))
 
 
 def _booked(data: Data, usage: Usage | None) -> Data:
     if usage is None:
         return data
-    return attrs.evolve(data, book=attrs.evolve(data.book, usage=total(data.book.usage, usage)))
+    return evolve(data, book=evolve(data.book, usage=total(data.book.usage, usage)))
 
 
 def compacted_data(
@@ -120,11 +121,11 @@ def compacted_data(
     """
     view = compacted_view(e.summary, order.tail, e.attachments)
     data, cancelled = replaced(data, History[Message]().extend(view))
-    book = attrs.evolve(data.book, usage=total(data.book.usage, e.usage))
+    book = evolve(data.book, usage=total(data.book.usage, e.usage))
     if k.task_budget_tokens is not None:
         spent = book.task_spent + c.fill.tokens
-        book = attrs.evolve(book, task_spent=spent, task_remaining=max(0, k.task_budget_tokens - spent))
-    data = attrs.evolve(data, book=book)
+        book = evolve(book, task_spent=spent, task_remaining=max(0, k.task_budget_tokens - spent))
+    data = evolve(data, book=book)
     words = f"{len(order.head)} messages were summarised"
     notice = Notice(NoticeKind.COMPACTED, words, max(0, c.fill.tokens - e.tokens))
     shown = tuple(Show(MessageShown(message)) for message in (view[1], *e.attachments))
@@ -133,13 +134,13 @@ def compacted_data(
 
 
 def _after(c: Control, book: Compaction, fill: Fill, spending: Spending, staged: int) -> Control:
-    return attrs.evolve(
+    return evolve(
         c,
         compaction=book,
         fill=Fill(fill.tokens, fill.floor),
         spending=spending,
-        recovery=attrs.evolve(c.recovery, staged=staged),
-        attempts=attrs.evolve(c.attempts, crashed=False),
+        recovery=evolve(c.recovery, staged=staged),
+        attempts=evolve(c.attempts, crashed=False),
     )
 
 
@@ -148,7 +149,7 @@ def take_compaction(s: State, e: Compacted, k: Config) -> Move:
     assert isinstance(s.phase, Compacting)
     c = s.control
     data, fill, effects, spending = compacted_data(c, s.data, s.phase.compact, e, k)
-    book = attrs.evolve(c.compaction, compacted=True, turns_since=0, failures=0, tried=Tried.WORKED)
+    book = evolve(c.compaction, compacted=True, turns_since=0, failures=0, tried=Tried.WORKED)
     return Move(_after(c, book, fill, spending, 0), Fitting(), data, effects)
 
 
@@ -157,7 +158,7 @@ def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
     assert isinstance(s.phase, Compacting)
     c, data, staged = s.control, _booked(s.data, e.usage), s.control.recovery.staged
     failures = c.compaction.failures + 1
-    book = attrs.evolve(c.compaction, failures=failures, tried=Tried.FAILED)
+    book = evolve(c.compaction, failures=failures, tried=Tried.FAILED)
     fill, spending = c.fill, spend(c, e.usage, spec_of(c, k))
     words = "the summary did not bring the view under its threshold"
     notice = Notice(NoticeKind.COMPACTION_FAILED, words, failures)
@@ -165,7 +166,7 @@ def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
     if e.tokens < c.fill.tokens:
         data, fill, more, spending = compacted_data(c, s.data, s.phase.compact, e, k)
         effects, staged = (*effects, *more), 0
-        book = attrs.evolve(book, compacted=True, turns_since=0)
+        book = evolve(book, compacted=True, turns_since=0)
     return Move(_after(c, book, fill, spending, staged), Fitting(), data, effects)
 
 
@@ -178,7 +179,7 @@ def fail_compaction(s: State, e: CompactionFailed | Resumed, k: Config) -> Move:
     else:
         data = without(data, (effect.id for effect in data.ledger.owed if isinstance(effect, Compact)))
     failures = c.compaction.failures + 1
-    book = attrs.evolve(c.compaction, failures=failures, tried=Tried.FAILED)
+    book = evolve(c.compaction, failures=failures, tried=Tried.FAILED)
     control = _after(c, book, c.fill, spend(c, usage, spec_of(c, k)), c.recovery.staged)
     notice = Notice(NoticeKind.COMPACTION_FAILED, f"compaction failed: {words}", failures)
     return Move(control, Fitting(), _booked(data, usage), (Show(notice),))
@@ -187,15 +188,15 @@ def fail_compaction(s: State, e: CompactionFailed | Resumed, k: Config) -> Move:
 def react(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:
     """Keep the failure back and ask for a compaction, media stripped."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name)
     failure = withheld(e)
     kind = Withheld.MEDIA if failure.kind is FailureKind.MEDIA_TOO_LARGE else Withheld.TOO_LONG
     order = _order(c, data, CompactReason.REACTIVE, k)
-    control = attrs.evolve(
+    control = evolve(
         _asked(c, order),
-        recovery=attrs.evolve(c.recovery, withheld=kind),
-        attempts=attrs.evolve(c.attempts, crashed=False),
+        recovery=evolve(c.recovery, withheld=kind),
+        attempts=evolve(c.attempts, crashed=False),
         batch=Batch(),
     )
     return Move(control, Reacting(order, failure, partial), owing(data, order), (*shown, *effects, order))

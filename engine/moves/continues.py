@@ -7,11 +7,10 @@ written here.  What each does to each field: specification, section 3.
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config
 from stepfold.engine.effects import MessageShown, Notice, NoticeKind, Show
 from stepfold.engine.events import Compacted, HookAnswered, Resumed, StreamClosed, StreamFailed
+from stepfold.engine.evolve import evolve
 from stepfold.engine.messages import Origin, user_text
 from stepfold.engine.moves.compaction import compacted_data
 from stepfold.engine.moves.hooks import checked, errors_of
@@ -65,7 +64,7 @@ def _no_hooks_asked(c: Control) -> Hooks:
 def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) -> Move:
     """Commit every staged collapse and try again; a window filled by the answer keeps its part."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name)
     c, data, drains, count = drained(c, data)
     data, fill = joined(data, c.fill, partial)
@@ -88,7 +87,7 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = attrs.evolve(data, pending_tool_summary=None)
+    data = evolve(data, pending_tool_summary=None)
     return Move(control, Preparing(), data, (*shown, *effects, *drains), count)
 
 
@@ -118,14 +117,14 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = attrs.evolve(data, pending_tool_summary=None)
+    data = evolve(data, pending_tool_summary=None)
     return Move(control, Preparing(), data, effects)
 
 
 def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
     """Withdraw the truncated answer and send the same request with the higher limit; silent."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, effects = withdraw(data, reply, e.shown)
     control = Control(
         turn=c.turn,
@@ -146,16 +145,16 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = attrs.evolve(data, pending_tool_summary=None)
+    data = evolve(data, pending_tool_summary=None)
     return Move(control, Preparing(), data, (*shown, *effects))
 
 
 def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
     """Keep the partial answer and ask the model to go on where it stopped."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
-    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.tokens)
+    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     data, fill = joined(data, fill, (user_text(RESUME, Origin.RESUME),))
     attempt = c.recovery.output_recoveries + 1
     control = Control(
@@ -177,7 +176,7 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = attrs.evolve(data, pending_tool_summary=None)
+    data = evolve(data, pending_tool_summary=None)
     return Move(control, Preparing(), data, (*shown, *effects), attempt)
 
 
@@ -185,7 +184,7 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     """Send the model back with the hooks' errors; the guard of reactive compaction is never reset here."""
     verdicts = checked(s, e, k)
     c, data, reply = verdicts.control, verdicts.data, verdicts.reply
-    data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.tokens)
+    data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     errors = errors_of(verdicts)
     data, fill = joined(data, fill, errors)
     control = Control(
@@ -207,7 +206,7 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = attrs.evolve(data, pending_tool_summary=None)
+    data = evolve(data, pending_tool_summary=None)
     shown = tuple(Show(MessageShown(message)) for message in errors)
     return Move(control, Preparing(), data, (*verdicts.effects, *shown), len(errors))
 
@@ -222,7 +221,7 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
         f"You have used {100 * used // budget}% of the token budget: {used} of {budget} tokens, "
         f"{budget - used} are left. Keep working on the task; do not summarise."
     )
-    data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.tokens)
+    data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     data, fill = joined(data, fill, (user_text(nudge, Origin.NUDGE),))
     continuations = c.spending.continuations + 1
     control = Control(
@@ -252,7 +251,7 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = attrs.evolve(data, pending_tool_summary=None)
+    data = evolve(data, pending_tool_summary=None)
     return Move(control, Preparing(), data, (), continuations)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config, blocking_limit
 from stepfold.engine.effects import Effect, ErrorShown, Notice, NoticeKind, Show
 from stepfold.engine.events import (
@@ -17,6 +15,7 @@ from stepfold.engine.events import (
     StreamClosed,
     StreamFailed,
 )
+from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.guards import fading, under_budget
 from stepfold.engine.messages import Origin, user_text
@@ -81,12 +80,12 @@ def complete(s: State, e: Entered, k: Config) -> Move:
     """A clean answer, the hooks let it go, the budget too."""
     assert isinstance(s.phase, Settling)
     c, reply = s.control, s.phase.reply
-    data, fill = kept(s.data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.tokens)
-    ending = ENDINGS[reply.stop_reason]
-    details = reply.details if ending in (Ending.OTHER, Ending.REFUSAL) else ""
+    data, fill = kept(s.data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+    ending = ENDINGS[reply.closing.stop]
+    details = reply.closing.details if ending in (Ending.OTHER, Ending.REFUSAL) else ""
     short = under_budget(c, k) and fading(c, k)
     end = Completed(ending, details, spent_hooks(data, k), short)
-    return finish(attrs.evolve(c, fill=fill), data, end)
+    return finish(evolve(c, fill=fill), data, end)
 
 
 def complete_cut(s: State, e: StreamClosed, k: Config) -> Move:
@@ -96,17 +95,17 @@ def complete_cut(s: State, e: StreamClosed, k: Config) -> Move:
     None of its calls runs; the partial answer stays, without stop hooks.
     """
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
-    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.tokens)
+    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     ending = ENDINGS[e.stop]
-    details = reply.details if ending is Ending.REFUSAL else ""
+    details = reply.closing.details if ending is Ending.REFUSAL else ""
     effects = (*shown, *effects, *stop_failure(k, ending))
     if ending is Ending.TRUNCATED:
         words = "the answer hit the output limit and the recoveries are spent"
         effects = (*effects, Show(ErrorShown(Failure(FailureKind.TRUNCATED, words))))
     end = Completed(ending, details, spent_hooks(data, k))
-    return finish(attrs.evolve(c, fill=fill), data, end, *effects)
+    return finish(evolve(c, fill=fill), data, end, *effects)
 
 
 def stop_failure(k: Config, why: str) -> tuple[Effect, ...]:
@@ -153,7 +152,7 @@ def block_reaction(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:
 
 def block_retry(s: State, e: CompactionFailed, k: Config) -> Move:
     """A compaction would be asked again, but no request may leave."""
-    c = attrs.evolve(s.control, spending=spend(s.control, e.usage, spec_of(s.control, k)))
+    c = evolve(s.control, spending=spend(s.control, e.usage, spec_of(s.control, k)))
     c, data = _with_partial(s, c)
     return finish(c, data, limit_reached(c, k))
 
@@ -169,13 +168,13 @@ def _given_up(
 ) -> tuple[Control, Data, tuple[Effect, ...]]:
     """Book the stream's end; keep what an answer brought, withdraw what a failure showed."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     if isinstance(e, StreamFailed):
         data, effects = withdraw(data, reply, e.shown)
         return c, data, (*shown, *effects)
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
-    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.tokens)
-    return attrs.evolve(c, fill=fill), data, (*shown, *effects)
+    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+    return evolve(c, fill=fill), data, (*shown, *effects)
 
 
 def surface_too_long(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:
@@ -204,16 +203,16 @@ def _with_partial(s: State, c: Control) -> tuple[Control, Data]:
     """Return the view with the partial answer that waited behind a reactive compaction."""
     partial = s.phase.partial[:-1] if isinstance(s.phase, Reacting) and s.phase.partial else ()
     data, fill = joined(s.data, c.fill, partial)
-    return attrs.evolve(c, fill=fill), data
+    return evolve(c, fill=fill), data
 
 
 def _reaction_failed(s: State, e: Compacted | CompactionFailed | Resumed, k: Config) -> tuple[Control, Data]:
     """Count a reactive compaction that gave no retry; the breaker counts it too."""
     usage = None if isinstance(e, Resumed) else e.usage
-    book = attrs.evolve(s.control.compaction, failures=s.control.compaction.failures + 1)
-    c = attrs.evolve(s.control, compaction=book, spending=spend(s.control, usage, spec_of(s.control, k)))
+    book = evolve(s.control.compaction, failures=s.control.compaction.failures + 1)
+    c = evolve(s.control, compaction=book, spending=spend(s.control, usage, spec_of(s.control, k)))
     c, data = _with_partial(s, c)
-    return c, attrs.evolve(data, book=attrs.evolve(data.book, usage=total(data.book.usage, usage)))
+    return c, evolve(data, book=evolve(data.book, usage=total(data.book.usage, usage)))
 
 
 def surface_after_reaction(s: State, e: Compacted | CompactionFailed | Resumed, k: Config) -> Move:
@@ -236,37 +235,38 @@ def prevent(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     """A stop hook forbids continuing."""
     now = checked(s, e, k)
     c = now.control
-    data, fill = kept(now.data, c.fill, whole_answer(now.reply, spec_of(c, k).name), now.reply.tokens)
+    data, fill = kept(now.data, c.fill, whole_answer(now.reply, spec_of(c, k).name), now.reply.closing.tokens)
     assert now.prevented is not None
     end = StopHookPrevented(now.prevented.hook, now.prevented.words)
-    return finish(attrs.evolve(c, fill=fill), data, end, *now.effects)
+    return finish(evolve(c, fill=fill), data, end, *now.effects)
 
 
 def stop_by_hook(s: State, e: Entered, k: Config) -> Move:
     """A hook before or after a tool asked to stop; running calls have finished, the rest did not run."""
     assert isinstance(s.phase, Scheduling)
     c, reply = s.control, s.phase.reply
-    assert reply.stop is not None
+    stop = reply.schedule.stop
+    assert stop is not None
     answer = (*whole_answer(reply, spec_of(c, k).name), *results(reply))
-    data, fill = kept(s.data, c.fill, answer, reply.tokens)
-    data, fill = joined(data, fill, reply.extra)
-    return finish(attrs.evolve(c, fill=fill), data, HookStopped(reply.stop.hook, reply.stop.words))
+    data, fill = kept(s.data, c.fill, answer, reply.closing.tokens)
+    data, fill = joined(data, fill, reply.schedule.extra)
+    return finish(evolve(c, fill=fill), data, HookStopped(stop.hook, stop.words))
 
 
 def spend_turns(s: State, e: Entered, k: Config) -> Move:
     """No turn is left; the tools of the last one did run."""
     data, fill, effects = turn_joined(s, k)
-    control = attrs.evolve(s.control, fill=fill, queued=0)
+    control = evolve(s.control, fill=fill, queued=0)
     return finish(control, data, MaxTurns(s.control.turn + 1), *effects)
 
 
 def abort(s: State, e: AbortRequested, k: Config) -> Move:
     """The user stopped the run in back-off, a compaction or a stop hook."""
-    c, data = _with_partial(s, attrs.evolve(s.control, abort=e.kind))
+    c, data = _with_partial(s, evolve(s.control, abort=e.kind))
     if isinstance(s.phase, Checking):
         reply = s.phase.reply
-        data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.tokens)
-        c = attrs.evolve(c, fill=fill)
+        data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+        c = evolve(c, fill=fill)
     assert isinstance(s.phase, Waiting | Compacting | Reacting | Checking)
     data, c = _interruption(data, c, e.kind, INTERRUPTED)
     return finish(c, data, AbortedStreaming(e.kind))
@@ -277,7 +277,7 @@ def _interruption(data: Data, c: Control, kind: AbortKind, words: str) -> tuple[
     if kind is not AbortKind.HARD:
         return data, c
     data, fill = joined(data, c.fill, (user_text(words, Origin.INTERRUPTION),))
-    return data, attrs.evolve(c, fill=fill)
+    return data, evolve(c, fill=fill)
 
 
 def abort_streaming(s: State, e: Entered, k: Config) -> Move:
@@ -295,7 +295,7 @@ def abort_tools(s: State, e: Entered, k: Config) -> Move:
 def _unwound(s: State, k: Config, words: str) -> tuple[Control, Data]:
     assert isinstance(s.phase, Unwinding)
     c, reply = s.control, s.phase.reply
-    data, fill = kept(s.data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.tokens)
-    data, fill = joined(data, fill, reply.extra)
-    data, control = _interruption(data, attrs.evolve(c, fill=fill), c.abort, words)
+    data, fill = kept(s.data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+    data, fill = joined(data, fill, reply.schedule.extra)
+    data, control = _interruption(data, evolve(c, fill=fill), c.abort, words)
     return control, data

@@ -7,6 +7,7 @@ import attrs
 from stepfold.engine.config import Config
 from stepfold.engine.effects import Background, Effect, Notice, NoticeKind, RunHook, Show
 from stepfold.engine.events import HookAnswered, HookStop, HookVerdict, Resumed, StreamClosed
+from stepfold.engine.evolve import evolve
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message, Origin, user_text
 from stepfold.engine.moves.ledger import owing, spec_of
@@ -41,11 +42,11 @@ def spent_hooks(data: Data, k: Config) -> tuple[str, ...]:
 def check(s: State, e: StreamClosed, k: Config) -> Move:
     """The answer is clean and calls nothing: ask the first hook."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     due = unspent(data.book.hook_blocks, k)
     order = _ask(due[0], c, data, reply, k)
     hooks = Hooks(due=len(due), left=len(due) - 1, blocks_left=c.hooks.blocks_left)
-    c = attrs.evolve(c, hooks=hooks, attempts=attrs.evolve(c.attempts, crashed=False))
+    c = evolve(c, hooks=hooks, attempts=evolve(c.attempts, crashed=False))
     effects = (*shown, *background(c, data, reply, k), order)
     return Move(c, Checking(reply, due[0], due[1:]), owing(data, order), effects)
 
@@ -68,7 +69,7 @@ def _ask(place: int, c: Control, data: Data, reply: Reply, k: Config) -> RunHook
 def settle(s: State, e: StreamClosed, k: Config) -> Move:
     """No hook is to be asked."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     return Move(c, Settling(reply), data, (*shown, *background(c, data, reply, k)))
 
 
@@ -84,13 +85,13 @@ def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
     if isinstance(e, Resumed):
         ledger = data.ledger
         owed = tuple(effect for effect in ledger.owed if not isinstance(effect, RunHook))
-        data = attrs.evolve(data, ledger=attrs.evolve(ledger, owed=owed))
+        data = evolve(data, ledger=evolve(ledger, owed=owed))
     match verdict:
         case HookVerdict.BLOCK:
             errors = (*errors, (name, words))
             blocks = tuple(n + (p == phase.asked) for p, n in enumerate(data.book.hook_blocks))
-            data = attrs.evolve(data, book=attrs.evolve(data.book, hook_blocks=blocks))
-            hooks = attrs.evolve(
+            data = evolve(data, book=evolve(data.book, hook_blocks=blocks))
+            hooks = evolve(
                 hooks,
                 due=len(unspent(blocks, k)),
                 blocking=hooks.blocking + 1,
@@ -98,14 +99,14 @@ def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
             )
         case HookVerdict.PREVENT:
             stop = stop or HookStop(name, words)
-            hooks = attrs.evolve(hooks, prevented=True)
+            hooks = evolve(hooks, prevented=True)
         case HookVerdict.CRASH:
             effects = (Show(Notice(NoticeKind.HOOK_CRASHED, f"stop hook {name} crashed: {words}")),)
         case HookVerdict.TIMEOUT:
             effects = (Show(Notice(NoticeKind.HOOK_TIMED_OUT, f"stop hook {name} timed out")),)
         case HookVerdict.PASS:
             pass
-    control = attrs.evolve(s.control, hooks=hooks, attempts=attrs.evolve(s.control.attempts, crashed=False))
+    control = evolve(s.control, hooks=hooks, attempts=evolve(s.control.attempts, crashed=False))
     return Verdicts(control, data, phase.reply, errors, stop, effects)
 
 
@@ -115,7 +116,7 @@ def ask_next(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     now = checked(s, e, k)
     place, rest = s.phase.waiting[0], s.phase.waiting[1:]
     order = _ask(place, now.control, now.data, now.reply, k)
-    control = attrs.evolve(now.control, hooks=attrs.evolve(now.control.hooks, left=len(rest)))
+    control = evolve(now.control, hooks=evolve(now.control.hooks, left=len(rest)))
     phase = Checking(now.reply, place, rest, now.errors, now.prevented)
     return Move(control, phase, owing(now.data, order), (*now.effects, order))
 

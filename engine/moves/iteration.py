@@ -23,6 +23,7 @@ from stepfold.engine.effects import (
     TaskBudget,
 )
 from stepfold.engine.events import PrefetchKind, RunStarted
+from stepfold.engine.evolve import evolve
 from stepfold.engine.history import History
 from stepfold.engine.ids import Ids
 from stepfold.engine.messages import (
@@ -65,11 +66,11 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
         tokens = floor + estimate_messages(data.messages)
     prompt = Message(Role.USER, e.prompt, Origin.PROMPT)
     data, fill = joined(data, Fill(tokens, floor), (prompt,))
-    data = attrs.evolve(
+    data = evolve(
         data,
         pending_tool_summary=None,
         tool_context=ToolContext(data.tool_context.tools, k.model, e.run_id, data.tool_context.depth),
-        side=attrs.evolve(data.side, prefetched=(), summary=None, last_calls=(), repeats=0),
+        side=evolve(data.side, prefetched=(), summary=None, last_calls=(), repeats=0),
         book=Book(
             seed=e.seed,
             used_ids=data.book.used_ids,
@@ -102,11 +103,11 @@ def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     clearable: tuple[str, ...] = ()
     if k.microcompact_trigger_results is not None:
         clearable = clearable_ids(messages, data.tool_context.tools)
-    data = attrs.evolve(
+    data = evolve(
         data,
         messages=History[Message]().extend(messages),
-        layers=attrs.evolve(data.layers, clearable=clearable, budgeted=0),
-        book=attrs.evolve(data.book, used_ids=used),
+        layers=evolve(data.layers, clearable=clearable, budgeted=0),
+        book=evolve(data.book, used_ids=used),
     )
     if not repaired.report:
         return data, ()
@@ -131,14 +132,14 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
     if k.snip_above_tokens is not None and fill.tokens > k.snip_above_tokens:
         data, fill, effects = _snip(data, fill, k)
     if k.microcompact_idle_minutes is not None or k.microcompact_trigger_results is not None:
-        data, fill, more = _microcompact(data, fill, k)
+        data, fill, more = _microcompact(data, fill, s.now_ms, k)
         effects = (*effects, *more)
     spec = spec_of(control, k)
     if k.collapse and k.collapse_staging and 100 * fill.tokens >= STAGING_PERCENT * effective_window(spec):
         data, more = _stage(data, k)
         effects = (*effects, *more)
     if fill.tokens >= warning_threshold(spec) and not data.book.warned:
-        data = attrs.evolve(data, book=attrs.evolve(data.book, warned=True))
+        data = evolve(data, book=evolve(data.book, warned=True))
         effects = (
             *effects,
             Show(Notice(NoticeKind.CONTEXT_WARNING, "the context window fills up", fill.tokens)),
@@ -147,10 +148,10 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
         order = Prefetch(data.ledger.next_id, PrefetchKind.SKILLS, data.messages)
         data, effects = owing(data, order), (*effects, order)
     if fill is not control.fill:
-        control = attrs.evolve(control, fill=fill)
+        control = evolve(control, fill=fill)
     staged = len(data.layers.collapses)
     if staged != control.recovery.staged:
-        control = attrs.evolve(control, recovery=attrs.evolve(control.recovery, staged=staged))
+        control = evolve(control, recovery=evolve(control.recovery, staged=staged))
     return Move(control, Fitting(), data, effects)
 
 
@@ -173,8 +174,8 @@ def _hold_results(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill]:
         freed = sum(tokens for _, tokens in held)
         if any(message is not old for (message, _), old in zip(held, new, strict=True)):
             view = view.until(start).extend(message for message, _ in held)
-    layers = attrs.evolve(data.layers, budgeted=length)
-    data = attrs.evolve(data, messages=view, layers=layers)
+    layers = evolve(data.layers, budgeted=length)
+    data = evolve(data, messages=view, layers=layers)
     return data, _freed(fill, freed)
 
 
@@ -207,31 +208,31 @@ def replaced(data: Data, view: History[Message]) -> tuple[Data, tuple[Effect, ..
         staging=0,
         budgeted=len(view),
     )
-    return attrs.evolve(data, messages=view, layers=layers), effects
+    return evolve(data, messages=view, layers=layers), effects
 
 
-def _microcompact(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
+def _microcompact(data: Data, fill: Fill, now_ms: int, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
     """By time: clear in the view. Cached: hand old results to the server's edits, the view unchanged."""
     effects: tuple[Effect, ...] = ()
     keep = k.microcompact_keep_results
     last, idle = data.book.last_answer_ms, k.microcompact_idle_minutes
-    if idle is not None and last is not None and data.ledger.now_ms - last >= idle * MS_PER_MINUTE:
+    if idle is not None and last is not None and now_ms - last >= idle * MS_PER_MINUTE:
         ids = clearable_ids(data.messages, data.tool_context.tools)
         view, freed = clear_results(data.messages, frozenset(ids[: max(0, len(ids) - keep)]))
         if freed:
-            data = attrs.evolve(data, messages=view)
+            data = evolve(data, messages=view)
             fill = _freed(fill, freed)
             effects = (Show(Notice(NoticeKind.MICROCOMPACTED, "old tool results were cleared", freed)),)
     trigger, waiting = k.microcompact_trigger_results, data.layers.clearable
     if trigger is not None and len(waiting) > trigger:
         cut = max(0, len(waiting) - keep)
-        layers = attrs.evolve(
+        layers = evolve(
             data.layers,
             edits=(*data.layers.edits, *waiting[:cut]),
             clearable=waiting[cut:],
             edits_pending=cut > 0,
         )
-        data = attrs.evolve(data, layers=layers)
+        data = evolve(data, layers=layers)
     return data, fill, effects
 
 
@@ -244,7 +245,7 @@ def _stage(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     if span is None:
         return data, ()
     order = StageCollapse(data.ledger.next_id, messages[span[0] : span[1]], span[1])
-    data = attrs.evolve(owing(data, order), layers=attrs.evolve(data.layers, staging=span[1]))
+    data = evolve(owing(data, order), layers=evolve(data.layers, staging=span[1]))
     return data, (order,)
 
 
@@ -254,9 +255,9 @@ def drained(control: Control, data: Data) -> tuple[Control, Data, tuple[Effect, 
     view, freed = commit(data.messages, data.layers.collapses)
     committed = data.layers.committed + count
     data, cancelled = replaced(data, view)
-    data = attrs.evolve(data, layers=attrs.evolve(data.layers, committed=committed))
-    control = attrs.evolve(
-        control, fill=_freed(control.fill, freed), recovery=attrs.evolve(control.recovery, staged=0)
+    data = evolve(data, layers=evolve(data.layers, committed=committed))
+    control = evolve(
+        control, fill=_freed(control.fill, freed), recovery=evolve(control.recovery, staged=0)
     )
     notice = Notice(NoticeKind.COLLAPSED, f"{count} staged summaries took the place of old messages", freed)
     return control, data, (*cancelled, Show(notice)), count
@@ -305,7 +306,7 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         abort=control.abort,
         compaction=control.compaction,
         recovery=control.recovery,
-        attempts=attrs.evolve(a, tries=a.tries + 1),
+        attempts=evolve(a, tries=a.tries + 1),
         spending=one_more_request(control),
         fill=control.fill,
         batch=Batch(streaming=True),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
 from stepfold.engine.config import Config, ModelSpec
 from stepfold.engine.context.tokens import estimate_message
 from stepfold.engine.effects import (
@@ -20,6 +18,7 @@ from stepfold.engine.effects import (
     StageCollapse,
 )
 from stepfold.engine.events import Usage
+from stepfold.engine.evolve import evolve
 from stepfold.engine.messages import Message
 from stepfold.engine.phases import Done
 from stepfold.engine.state import Control, Data, Fill, Ledger, Move, Spending
@@ -31,7 +30,7 @@ PER_MILLION = 1_000_000
 def owing(data: Data, effect: Owed) -> Data:
     """Return *data* that waits for an answer to *effect*, whose id is the next one."""
     ledger = data.ledger
-    return with_ledger(data, Ledger((*ledger.owed, effect), ledger.next_id + 1, ledger.now_ms))
+    return with_ledger(data, Ledger((*ledger.owed, effect), ledger.next_id + 1))
 
 
 def with_ledger(data: Data, ledger: Ledger) -> Data:
@@ -52,14 +51,14 @@ def without(data: Data, ids: Iterable[int]) -> Data:
     gone = frozenset(ids)
     ledger = data.ledger
     owed = tuple(effect for effect in ledger.owed if effect.id not in gone)
-    return with_ledger(data, Ledger(owed, ledger.next_id, ledger.now_ms))
+    return with_ledger(data, Ledger(owed, ledger.next_id))
 
 
 def cancel_all(data: Data) -> tuple[Data, tuple[Effect, ...]]:
     """Return *data* that waits for nothing, and the orders that cancel what was outstanding."""
     ledger = data.ledger
     orders = tuple(cancellation(effect) for effect in ledger.owed)
-    return with_ledger(data, Ledger((), ledger.next_id, ledger.now_ms)), orders
+    return with_ledger(data, Ledger((), ledger.next_id)), orders
 
 
 def cancellation(effect: Owed) -> Effect:
@@ -97,7 +96,7 @@ def joined(
     if not new:
         return data, fill
     size = sum(map(estimate_message, new)) if tokens is None else tokens
-    data = attrs.evolve(data, messages=data.messages.extend(new))
+    data = evolve(data, messages=data.messages.extend(new))
     return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
 
 
@@ -138,7 +137,7 @@ def total(usage: Usage, more: Usage | None) -> Usage:
 
 def one_more_request(control: Control) -> Spending:
     """Return the spending with one more request counted, before it leaves."""
-    return attrs.evolve(control.spending, model_calls=control.spending.model_calls + 1)
+    return evolve(control.spending, model_calls=control.spending.model_calls + 1)
 
 
 def finish(control: Control, data: Data, end: End, *effects: Effect) -> Move:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config
 from stepfold.engine.effects import (
     Mark,
@@ -21,6 +19,7 @@ from stepfold.engine.events import (
     SummaryReady,
     ToolsChanged,
 )
+from stepfold.engine.evolve import evolve
 from stepfold.engine.phases import Done, Idle
 from stepfold.engine.state import Collapse, Late, Move, State
 
@@ -33,8 +32,8 @@ def ignore(s: State, e: Event | Late, k: Config) -> Move:
 def queue_command(s: State, e: CommandQueued, k: Config) -> Move:
     """Words wait for the next tool batch, or for the next run."""
     queue = (*s.data.side.queue, e.command)
-    data = attrs.evolve(s.data, side=attrs.evolve(s.data.side, queue=queue))
-    return Move(attrs.evolve(s.control, queued=len(queue)), s.phase, data)
+    data = evolve(s.data, side=evolve(s.data.side, queue=queue))
+    return Move(evolve(s.control, queued=len(queue)), s.phase, data)
 
 
 def refuse_command(s: State, e: CommandQueued, k: Config) -> Move:
@@ -47,15 +46,15 @@ def refuse_command(s: State, e: CommandQueued, k: Config) -> Move:
 
 def hold_summary(s: State, e: SummaryReady, k: Config) -> Move:
     """A batch summary came while an answer streams: shown when the stream ends."""
-    data = attrs.evolve(s.data, pending_tool_summary=_pending(s, e))
+    data = evolve(s.data, pending_tool_summary=_pending(s, e))
     if e.summary is not None:
-        data = attrs.evolve(data, side=attrs.evolve(data.side, summary=e.summary, summary_id=e.effect_id))
+        data = evolve(data, side=evolve(data.side, summary=e.summary, summary_id=e.effect_id))
     return Move(s.control, s.phase, data)
 
 
 def show_summary(s: State, e: SummaryReady, k: Config) -> Move:
     """A batch summary came late: shown on arrival."""
-    data = attrs.evolve(s.data, pending_tool_summary=_pending(s, e))
+    data = evolve(s.data, pending_tool_summary=_pending(s, e))
     shown = () if e.summary is None else (Show(SummaryShown(e.effect_id, e.summary)),)
     return Move(s.control, s.phase, data, shown)
 
@@ -68,7 +67,7 @@ def _pending(s: State, e: SummaryReady) -> int | None:
 def take_prefetched(s: State, e: Prefetched, k: Config) -> Move:
     """Memories or skills are there; they join after the next tool batch."""
     found = (*s.data.side.prefetched, *e.texts)
-    return Move(s.control, s.phase, attrs.evolve(s.data, side=attrs.evolve(s.data.side, prefetched=found)))
+    return Move(s.control, s.phase, evolve(s.data, side=evolve(s.data.side, prefetched=found)))
 
 
 def take_staged(s: State, e: CollapseStaged, k: Config) -> Move:
@@ -77,15 +76,15 @@ def take_staged(s: State, e: CollapseStaged, k: Config) -> Move:
     collapses = layers.collapses
     if e.summary:
         collapses = (*collapses, Collapse(layers.staging, e.summary))
-    data = attrs.evolve(s.data, layers=attrs.evolve(layers, collapses=collapses, staging=0))
-    recovery = attrs.evolve(s.control.recovery, staged=len(collapses))
-    return Move(attrs.evolve(s.control, recovery=recovery), s.phase, data)
+    data = evolve(s.data, layers=evolve(layers, collapses=collapses, staging=0))
+    recovery = evolve(s.control.recovery, staged=len(collapses))
+    return Move(evolve(s.control, recovery=recovery), s.phase, data)
 
 
 def change_tools(s: State, e: ToolsChanged, k: Config) -> Move:
     """Other tools are on offer from the next turn on; outside a run, at once."""
     if isinstance(s.phase, Idle | Done):
-        context = attrs.evolve(s.data.tool_context, tools=e.tools)
-        return Move(s.control, s.phase, attrs.evolve(s.data, tool_context=context))
-    side = attrs.evolve(s.data.side, tools_changed=e.tools)
-    return Move(s.control, s.phase, attrs.evolve(s.data, side=side))
+        context = evolve(s.data.tool_context, tools=e.tools)
+        return Move(s.control, s.phase, evolve(s.data, tool_context=context))
+    side = evolve(s.data.side, tools_changed=e.tools)
+    return Move(s.control, s.phase, evolve(s.data, side=side))

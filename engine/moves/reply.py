@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config
 from stepfold.engine.context.tokens import estimate_blocks
 from stepfold.engine.effects import (
@@ -24,6 +22,7 @@ from stepfold.engine.events import (
     StreamEnd,
     Verdict,
 )
+from stepfold.engine.evolve import evolve
 from stepfold.engine.messages import (
     Block,
     Message,
@@ -36,8 +35,8 @@ from stepfold.engine.messages import (
     ToolResult,
 )
 from stepfold.engine.moves.ledger import spec_of, spend, total, without
-from stepfold.engine.phases import Call, CallState, Reply
-from stepfold.engine.state import Batch, Control, Data, Fill, Head
+from stepfold.engine.phases import Call, CallState, Closing, Reply, Schedule
+from stepfold.engine.state import Batch, Control, Data, Fill, Head, State
 
 NOT_RUN_CUT = "[Not run: the answer that made this call was cut off.]"
 NOT_RUN_STOPPED = "[Not run: a hook asked to stop.]"
@@ -48,55 +47,44 @@ CANCELLED_CUT = "[Cancelled: the answer that made this call was cut off.]"
 UNKNOWN_CRASH = "[Unknown: the process died while this call ran. It may or may not have done its work.]"
 
 
-def head_of(reply: Reply) -> tuple[Head, bool, bool]:
+def head_of(schedule: Schedule) -> tuple[Head, bool, bool]:
     """Return what the first waiting call is: (head, refused without running, needs a permission)."""
-    if reply.head >= len(reply.calls):
+    if schedule.head >= len(schedule.calls):
         return Head.NONE, False, False
-    facts = reply.calls[reply.head].facts
+    facts = schedule.calls[schedule.head].facts
     sound = facts.known and facts.valid
     refused = not sound or facts.verdict is Verdict.DENY
-    return (
-        Head.SAFE if sound and facts.safe else Head.UNSAFE,
-        refused,
-        not refused and facts.verdict is Verdict.ASK,
-    )
+    asks = not refused and facts.verdict is Verdict.ASK
+    return Head.SAFE if sound and facts.safe else Head.UNSAFE, refused, asks
 
 
-def counted(batch: Batch, reply: Reply, opened: int, active: int, alone: bool) -> Batch:
-    """Return the sums of *reply* after *opened* more calls are open; flags stay as they are."""
-    head, refused, asks = head_of(reply)
+def counted(batch: Batch, schedule: Schedule, opened: int, active: int, alone: bool) -> Batch:
+    """Return the sums of *schedule* after *opened* more calls are open; flags stay as they are."""
+    head, refused, asks = head_of(schedule)
     return Batch(
-        total=len(reply.calls),
+        total=len(schedule.calls),
         open=batch.open + opened,
         active=active,
         alone=alone,
         head=head,
         refused=refused,
         asks=asks,
-        stopped=reply.stop is not None,
+        stopped=schedule.stop is not None,
         complete=batch.complete,
-        broken=bool(reply.broken_by),
+        broken=bool(schedule.broken_by),
         streaming=batch.streaming,
-        blocks=len(reply.blocks),
     )
 
 
-def with_call(reply: Reply, place: int, call: Call, head: int) -> Reply:
-    """Return *reply* with the call at *place* replaced and the first waiting call at *head*."""
-    calls = (*reply.calls[:place], call, *reply.calls[place + 1 :])
-    return Reply(
-        reply.call_id,
-        reply.blocks,
-        calls,
-        head,
-        reply.stop,
-        reply.broken_by,
-        reply.extra,
-        reply.open_text,
-        reply.tokens,
-        reply.stop_reason,
-        reply.details,
-    )
+def with_call(schedule: Schedule, place: int, call: Call, head: int) -> Schedule:
+    """Return *schedule* with the call at *place* replaced and the first waiting call at *head*."""
+    calls = (*schedule.calls[:place], call, *schedule.calls[place + 1 :])
+    return Schedule(calls, head, schedule.stop, schedule.broken_by, schedule.extra)
+
+
+def with_schedule(reply: Reply, schedule: Schedule) -> Reply:
+    """Return *reply* with its calls where *schedule* has them."""
+    return Reply(reply.call_id, reply.blocks, schedule, reply.closing)
 
 
 def ended(call: Call, status: CallStatus, content: tuple[ResultBlock, ...]) -> Call:
@@ -132,7 +120,7 @@ def cancel_active(
     """End every active call whose effect is not in *keep* with a synthetic result, and cancel its effect."""
     calls, effects, gone = [], list[Effect](), []
     asked = {effect.id for effect in data.ledger.owed if isinstance(effect, AskPermission)}
-    for call in reply.calls:
+    for call in reply.schedule.calls:
         if call.state in (CallState.ACTIVE, CallState.ASKING) and call.effect_id not in keep:
             gone.append(call.effect_id)
             effects.append(Cancel(call.effect_id) if call.effect_id in asked else CancelTool(call.effect_id))
@@ -141,26 +129,26 @@ def cancel_active(
         calls.append(call)
     if not gone:
         return data, reply, ()
-    return without(data, gone), attrs.evolve(reply, calls=tuple(calls)), tuple(effects)
+    schedule = evolve(reply.schedule, calls=tuple(calls))
+    return without(data, gone), with_schedule(reply, schedule), tuple(effects)
 
 
 def skip_waiting(reply: Reply, words: str) -> tuple[Reply, tuple[Effect, ...]]:
     """End every call that has not begun with a synthetic result."""
-    if reply.head >= len(reply.calls):
+    schedule = reply.schedule
+    if schedule.head >= len(schedule.calls):
         return reply, ()
-    skipped = [ended(call, CallStatus.CANCELLED, (Text(words),)) for call in reply.calls[reply.head :]]
-    calls = (*reply.calls[: reply.head], *skipped)
-    return (
-        attrs.evolve(reply, calls=calls, head=len(calls)),
-        tuple(shown_end(call, synthetic=True) for call in skipped),
-    )
+    skipped = [ended(call, CallStatus.CANCELLED, (Text(words),)) for call in schedule.calls[schedule.head :]]
+    calls = (*schedule.calls[: schedule.head], *skipped)
+    shown = tuple(shown_end(call, synthetic=True) for call in skipped)
+    return with_schedule(reply, evolve(schedule, calls=calls, head=len(calls))), shown
 
 
 def results(reply: Reply) -> tuple[Message, ...]:
     """Return the message with every result in call order, or nothing where no call was made."""
-    if not reply.calls:
+    if not reply.schedule.calls:
         return ()
-    content = tuple(call.result for call in reply.calls if call.result is not None)
+    content = tuple(call.result for call in reply.schedule.calls if call.result is not None)
     return (Message(Role.USER, content, Origin.RESULTS),)
 
 
@@ -172,8 +160,8 @@ def whole_answer(reply: Reply, model: str) -> tuple[Message, ...]:
 def partial_answer(reply: Reply, model: str) -> tuple[Message, ...]:
     """Return what is kept of a cut answer: trailing thinking dropped, open text kept, results after it."""
     blocks: tuple[Block, ...] = reply.blocks
-    if reply.open_text.strip():
-        blocks = (*blocks, Text(reply.open_text))
+    if reply.closing.open_text.strip():
+        blocks = (*blocks, Text(reply.closing.open_text))
     while blocks and isinstance(blocks[-1], Thinking | RedactedThinking):
         blocks = blocks[:-1]
     if not blocks:
@@ -199,42 +187,42 @@ def withdraw(data: Data, reply: Reply, shown: bool) -> tuple[Data, tuple[Effect,
 
 
 def stream_ended(
-    control: Control, data: Data, reply: Reply, e: StreamEnd, k: Config
+    s: State, reply: Reply, e: StreamEnd, k: Config
 ) -> tuple[Control, Data, Reply, tuple[Effect, ...]]:
     """
     Book a stream's end: usage and cost, the token count, the time; show a batch summary that waited.
 
     The count becomes what was reported for the prompt; the answer's own tokens
-    stand in ``reply.tokens`` and join with it.
+    stand in ``reply.closing`` and join with it.
     """
-    spec = spec_of(control, k)
-    spending = spend(control, e.usage, spec)
-    fill, tokens = control.fill, estimate_blocks((*reply.blocks, Text(e.open_text)))
-    layers, side = data.layers, data.side
+    control, data = s.control, s.data
+    fill, tokens, last_ms = control.fill, -1, data.book.last_answer_ms
     effects: tuple[Effect, ...] = ()
-    book = attrs.evolve(data.book, usage=total(data.book.usage, e.usage))
+    stop, details = control.stop, ""
     if isinstance(e, StreamClosed):
-        book = attrs.evolve(book, last_answer_ms=data.ledger.now_ms)
+        stop, details, last_ms = e.stop, e.details or e.reason, s.now_ms
         if e.usage is not None and e.usage.prompt_tokens:
             fill = Fill(e.usage.prompt_tokens, fill.floor, fill.last_round)
             tokens = e.usage.output_tokens
-        if e.cleared_tokens and layers.edits_pending:
-            layers = attrs.evolve(layers, edits_pending=False)
-            effects = (
-                Show(
-                    Notice(NoticeKind.MICROCOMPACTED, "the server cleared old tool results", e.cleared_tokens)
-                ),
-            )
-            data = attrs.evolve(data, messages=data.messages.append(Message(Role.USER, (), Origin.BOUNDARY)))
+        if e.cleared_tokens and data.layers.edits_pending:
+            data, effects = _cleared(data, e.cleared_tokens)
+    if tokens < 0:
+        tokens = estimate_blocks((*reply.blocks, Text(e.open_text)))
+    side = data.side
     if side.summary is not None:
-        effects = (
-            *effects,
-            Show(SummaryShown(side.summary_id, side.summary)),
-        )
-        side = attrs.evolve(side, summary=None)
-    data = attrs.evolve(data, side=side, book=book, layers=layers)
-    stop = e.stop if isinstance(e, StreamClosed) else control.stop
-    details = e.details or e.reason if isinstance(e, StreamClosed) else ""
-    reply = attrs.evolve(reply, open_text=e.open_text, tokens=tokens, stop_reason=stop, details=details)
-    control = attrs.evolve(control, spending=spending, fill=fill, stop=stop)
+        effects = (*effects, Show(SummaryShown(side.summary_id, side.summary)))
+        data = evolve(data, side=evolve(side, summary=None))
+    if e.usage is not None or last_ms != data.book.last_answer_ms:
+        book = evolve(data.book, usage=total(data.book.usage, e.usage), last_answer_ms=last_ms)
+        data = evolve(data, book=book)
+    reply = Reply(reply.call_id, reply.blocks, reply.schedule, Closing(stop, e.open_text, tokens, details))
+    control = evolve(control, spending=spend(control, e.usage, spec_of(control, k)), fill=fill, stop=stop)
     return control, data, reply, effects
+
+
+def _cleared(data: Data, tokens: int) -> tuple[Data, tuple[Effect, ...]]:
+    """The server's cache edits are confirmed: only now is their boundary written."""
+    notice = Notice(NoticeKind.MICROCOMPACTED, "the server cleared old tool results", tokens)
+    boundary = Message(Role.USER, (), Origin.BOUNDARY)
+    layers = evolve(data.layers, edits_pending=False)
+    return evolve(data, layers=layers, messages=data.messages.append(boundary)), (Show(notice),)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config
 from stepfold.engine.effects import (
     Effect,
@@ -18,11 +16,19 @@ from stepfold.engine.effects import (
     Wait,
 )
 from stepfold.engine.events import CallStatus, Resumed
+from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.messages import Text
 from stepfold.engine.moves.ends import stop_failure
 from stepfold.engine.moves.ledger import finish, one_more_request, without
-from stepfold.engine.moves.reply import UNKNOWN_CRASH, cancel_active, counted, ended, shown_end
+from stepfold.engine.moves.reply import (
+    UNKNOWN_CRASH,
+    cancel_active,
+    counted,
+    ended,
+    shown_end,
+    with_schedule,
+)
 from stepfold.engine.moves.sampling import lost_attempt
 from stepfold.engine.phases import (
     Aborting,
@@ -80,23 +86,23 @@ def give_up_after_crash(s: State, e: Resumed, k: Config) -> Move:
 
 def wait_after_crash(s: State, e: Resumed, k: Config) -> Move:
     """Wait again; a retry is spent."""
-    attempts = attrs.evolve(s.control.attempts, retries=s.control.attempts.retries + 1)
+    attempts = evolve(s.control.attempts, retries=s.control.attempts.retries + 1)
     waits = tuple(effect for effect in s.data.ledger.owed if isinstance(effect, Wait))
     effects = (_told("the back-off begins again"), *waits, *beside(s.data))
-    return Move(attrs.evolve(s.control, attempts=attempts), s.phase, s.data, effects)
+    return Move(evolve(s.control, attempts=attempts), s.phase, s.data, effects)
 
 
 def compact_again(s: State, e: Resumed, k: Config) -> Move:
     """The first crash in a compaction: it is begun again, a request more, and remembered."""
     move = ask_again(s, e, k)
-    return attrs.evolve(move, control=attrs.evolve(move.control, spending=one_more_request(move.control)))
+    return move._replace(control=evolve(move.control, spending=one_more_request(move.control)))
 
 
 def ask_again(s: State, e: Resumed, k: Config) -> Move:
     """The first crash in a hook: it is asked again, and remembered."""
-    attempts = attrs.evolve(s.control.attempts, crashed=True)
+    attempts = evolve(s.control.attempts, crashed=True)
     effects = (_told("what was open is begun again"), *s.data.ledger.owed)
-    return Move(attrs.evolve(s.control, attempts=attempts), s.phase, s.data, effects)
+    return Move(evolve(s.control, attempts=attempts), s.phase, s.data, effects)
 
 
 def calls_after_crash(s: State, e: Resumed, k: Config) -> Move:
@@ -107,28 +113,29 @@ def calls_after_crash(s: State, e: Resumed, k: Config) -> Move:
     """
     assert isinstance(s.phase, Running)
     data, reply, effects = _settled(s.data, s.phase.reply)
-    active = sum(call.state in (CallState.ACTIVE, CallState.ASKING) for call in reply.calls)
+    active = sum(call.state in (CallState.ACTIVE, CallState.ASKING) for call in reply.schedule.calls)
     batch = s.control.batch
-    batch = counted(batch, reply, active - batch.active, active, batch.alone and active > 0)
+    batch = counted(batch, reply.schedule, active - batch.active, active, batch.alone and active > 0)
     effects = (_told("open calls were settled"), *effects, *beside(data))
-    return Move(attrs.evolve(s.control, batch=batch), Scheduling(reply), data, effects)
+    return Move(evolve(s.control, batch=batch), Scheduling(reply), data, effects)
 
 
 def _settled(data: Data, reply: Reply) -> tuple[Data, Reply, tuple[Effect, ...]]:
     owed = {effect.id: effect for effect in data.ledger.owed}
     calls, effects, gone = list[Call](), list[Effect](), list[int]()
-    for call in reply.calls:
+    for call in reply.schedule.calls:
         if call.state is CallState.ASKING:
             effects.append(owed[call.effect_id])
         elif call.state is CallState.ACTIVE and call.facts.idempotent and not call.rerun:
             effects.append(owed[call.effect_id])
-            call = attrs.evolve(call, rerun=True)
+            call = evolve(call, rerun=True)
         elif call.state is CallState.ACTIVE:
             gone.append(call.effect_id)
             call = ended(call, CallStatus.UNKNOWN, (Text(UNKNOWN_CRASH),))
             effects.append(shown_end(call, synthetic=True))
         calls.append(call)
-    return without(data, gone), attrs.evolve(reply, calls=tuple(calls)), tuple(effects)
+    reply = with_schedule(reply, evolve(reply.schedule, calls=tuple(calls)))
+    return without(data, gone), reply, tuple(effects)
 
 
 def unwind_after_crash(s: State, e: Resumed, k: Config) -> Move:
@@ -137,7 +144,7 @@ def unwind_after_crash(s: State, e: Resumed, k: Config) -> Move:
     reply = s.phase.reply
     data, reply, effects = cancel_active(s.data, reply, UNKNOWN_CRASH, status=CallStatus.UNKNOWN)
     data = without(data, (reply.call_id,))
-    batch = attrs.evolve(s.control.batch, streaming=False)
-    batch = counted(batch, reply, -batch.open, 0, False)
+    batch = evolve(s.control.batch, streaming=False)
+    batch = counted(batch, reply.schedule, -batch.open, 0, False)
     shown = tuple(effect for effect in effects if isinstance(effect, Show))
-    return Move(attrs.evolve(s.control, batch=batch), Unwinding(reply), data, shown)
+    return Move(evolve(s.control, batch=batch), Unwinding(reply), data, shown)

@@ -15,6 +15,7 @@ from stepfold.engine.events import (
     StreamFailed,
     WaitElapsed,
 )
+from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.messages import ToolUse
 from stepfold.engine.moves.ledger import owing, spec_of, without
@@ -32,9 +33,9 @@ def take_block(s: State, e: BlockCompleted, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     reply = s.phase.reply
     blocks = (*reply.blocks, e.block)
-    control = attrs.evolve(s.control, batch=attrs.evolve(s.control.batch, blocks=len(blocks)))
-    phase = Sampling(attrs.evolve(reply, blocks=blocks), s.phase.resend)
-    return Move(control, phase, s.data, (Show(BlockShown(reply.call_id, e.block)),))
+    phase = Sampling(Reply(reply.call_id, blocks, reply.schedule), s.phase.resend)
+    shown = Show(BlockShown(reply.call_id, e.block))
+    return Move(evolve(s.control, blocks=len(blocks)), phase, s.data, (shown,))
 
 
 def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> Reply:
@@ -47,11 +48,12 @@ def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> 
     block, facts = e.block, e.facts
     assert isinstance(block, ToolUse)
     assert facts is not None
-    for call in reply.calls:
+    schedule = reply.schedule
+    for call in schedule.calls:
         if (call.original_id, call.use.name, call.use.input) == (block.id, block.name, block.input):
             return reply
-    taken = {call.use.id for call in reply.calls}
     name = block.id
+    taken = {call.use.id for call in schedule.calls}
     if not name or name in taken or name in data.book.used_ids:
         number = data.ledger.next_id
         name = fresh_id("", taken, number)
@@ -60,7 +62,8 @@ def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> 
             name = fresh_id("", taken, number)
     use = block if name == block.id else attrs.evolve(block, id=name)
     call = Call(use, NO_TOOLS if nested else facts, block.id)
-    return attrs.evolve(reply, blocks=(*reply.blocks, use), calls=(*reply.calls, call))
+    schedule = evolve(schedule, calls=(*schedule.calls, call))
+    return Reply(reply.call_id, (*reply.blocks, use), schedule)
 
 
 def take_call(s: State, e: BlockCompleted, k: Config) -> Move:
@@ -71,7 +74,8 @@ def take_call(s: State, e: BlockCompleted, k: Config) -> Move:
     if reply is old:
         return Move(s.control, Scheduling(reply, s.phase.resend), s.data)
     batch = s.control.batch
-    control = attrs.evolve(s.control, batch=counted(batch, reply, 1, batch.active, batch.alone))
+    batch = counted(batch, reply.schedule, 1, batch.active, batch.alone)
+    control = evolve(s.control, batch=batch, blocks=len(reply.blocks))
     shown = Show(BlockShown(reply.call_id, reply.blocks[-1]))
     return Move(control, Scheduling(reply, s.phase.resend), s.data, (shown,))
 
@@ -79,18 +83,18 @@ def take_call(s: State, e: BlockCompleted, k: Config) -> Move:
 def take_answer(s: State, e: StreamClosed, k: Config) -> Move:
     """The answer is whole and calls tools."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
-    batch = attrs.evolve(c.batch, streaming=False, complete=True)
-    return Move(attrs.evolve(c, batch=batch), Scheduling(reply), data, shown)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
+    batch = evolve(c.batch, streaming=False, complete=True)
+    return Move(evolve(c, batch=batch), Scheduling(reply), data, shown)
 
 
 def resend(s: State, e: StreamClosed, k: Config) -> Move:
     """The server paused: send the turn back unchanged."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
-    data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.tokens)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
+    data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     resends = c.attempts.resends + 1
-    control = attrs.evolve(
+    control = evolve(
         c,
         fill=fill,
         batch=Batch(),
@@ -122,15 +126,15 @@ def backoff_ms(c: Control, data: Data, failure: Failure, k: Config) -> tuple[int
 def wait(s: State, e: StreamFailed, k: Config) -> Move:
     """Withdraw the attempt and wait before the next."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, effects = withdraw(data, reply, e.shown)
     ms, jitter = backoff_ms(c, data, e.failure, k)
     order = Wait(data.ledger.next_id, ms, jitter)
     overloads = c.attempts.overloads + 1 if e.failure.kind is FailureKind.OVERLOADED else 0
-    attempts = attrs.evolve(c.attempts, retries=c.attempts.retries + 1, overloads=overloads)
+    attempts = evolve(c.attempts, retries=c.attempts.retries + 1, overloads=overloads)
     words = f"{e.failure.kind}: try {attempts.retries + 1} in {ms} ms"
     notice = Show(Notice(NoticeKind.RETRYING, words, ms))
-    control = attrs.evolve(c, attempts=attempts, batch=Batch())
+    control = evolve(c, attempts=attempts, batch=Batch())
     phase = Waiting(e.failure, s.phase.resend)
     return Move(control, phase, owing(data, order), (*shown, *effects, notice, order))
 
@@ -138,12 +142,12 @@ def wait(s: State, e: StreamFailed, k: Config) -> Move:
 def fall_back(s: State, e: StreamFailed, k: Config) -> Move:
     """Withdraw the attempt and go on with the next model, for the rest of the run."""
     assert isinstance(s.phase, Sampling)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, effects = withdraw(data, reply, e.shown)
     attempts = Attempts(fallbacks=c.attempts.fallbacks + 1, resends=c.attempts.resends)
-    control = attrs.evolve(c, attempts=attempts, batch=Batch())
+    control = evolve(c, attempts=attempts, batch=Batch())
     model = spec_of(control, k).name
-    data = attrs.evolve(data, tool_context=attrs.evolve(data.tool_context, model=model))
+    data = evolve(data, tool_context=evolve(data.tool_context, model=model))
     notice = Show(Notice(NoticeKind.FALLBACK, f"the run goes on with model {model}"))
     return Move(control, Calling(s.phase.resend), data, (*shown, *effects, notice))
 
@@ -157,6 +161,6 @@ def call_again(s: State, e: WaitElapsed, k: Config) -> Move:
 def lost_attempt(s: State, e: Resumed) -> tuple[Control, Data, bool]:
     """Return control and data after a crash with a call open, and whether anything had been shown."""
     assert isinstance(s.phase, Sampling)
-    attempts = attrs.evolve(s.control.attempts, retries=s.control.attempts.retries + 1)
-    control = attrs.evolve(s.control, attempts=attempts, batch=Batch())
+    attempts = evolve(s.control.attempts, retries=s.control.attempts.retries + 1)
+    control = evolve(s.control, attempts=attempts, batch=Batch())
     return control, without(s.data, (s.phase.reply.call_id,)), bool(s.phase.reply.blocks)

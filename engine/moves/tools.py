@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config
 from stepfold.engine.effects import AskPermission, Effect, RunTool
 from stepfold.engine.events import CallStatus, HookStop, PermissionAnswered, ToolEnded
+from stepfold.engine.evolve import evolve
 from stepfold.engine.messages import Message, ResultBlock, Text
 from stepfold.engine.moves.ledger import owing
 from stepfold.engine.moves.reply import (
@@ -16,6 +15,7 @@ from stepfold.engine.moves.reply import (
     ended,
     shown_end,
     with_call,
+    with_schedule,
 )
 from stepfold.engine.phases import Aborting, Call, CallState, Reply, Running, Sampling, Scheduling
 from stepfold.engine.state import Batch, Data, Entered, Move, State
@@ -33,7 +33,7 @@ def start_call(s: State, e: Entered, k: Config) -> Move:
     """Run the next call."""
     phase = _scheduling(s)
     reply, batch = phase.reply, s.control.batch
-    call = reply.calls[reply.head]
+    call = reply.schedule.calls[reply.schedule.head]
     order = RunTool(s.data.ledger.next_id, call.use, call.use.input)
     return _begun(s, CallState.ACTIVE, order, batch)
 
@@ -41,7 +41,7 @@ def start_call(s: State, e: Entered, k: Config) -> Move:
 def ask_permission(s: State, e: Entered, k: Config) -> Move:
     """Ask before the next call."""
     phase = _scheduling(s)
-    call = phase.reply.calls[phase.reply.head]
+    call = phase.reply.schedule.calls[phase.reply.schedule.head]
     order = AskPermission(s.data.ledger.next_id, call.use)
     return _begun(s, CallState.ASKING, order, s.control.batch)
 
@@ -49,17 +49,18 @@ def ask_permission(s: State, e: Entered, k: Config) -> Move:
 def _begun(s: State, state: CallState, order: RunTool | AskPermission, batch: Batch) -> Move:
     phase = _scheduling(s)
     reply = phase.reply
-    old = reply.calls[reply.head]
+    old = reply.schedule.calls[reply.schedule.head]
     call = Call(old.use, old.facts, old.original_id, state, order.id)
-    reply = with_call(reply, reply.head, call, reply.head + 1)
+    schedule = with_call(reply.schedule, reply.schedule.head, call, reply.schedule.head + 1)
     alone = not old.facts.safe
-    control = attrs.evolve(s.control, batch=counted(batch, reply, 0, batch.active + 1, alone))
-    return Move(control, Scheduling(reply, phase.resend), owing(s.data, order), (order,))
+    control = evolve(s.control, batch=counted(batch, schedule, 0, batch.active + 1, alone))
+    phase = Scheduling(with_schedule(reply, schedule), phase.resend)
+    return Move(control, phase, owing(s.data, order), (order,))
 
 
 def refuse_call(s: State, e: Entered, k: Config) -> Move:
     """An unknown tool, an invalid input or a denial by rule: an error result for the model."""
-    call = _scheduling(s).reply.calls[_scheduling(s).reply.head]
+    call = _scheduling(s).reply.schedule.calls[_scheduling(s).reply.schedule.head]
     sound = call.facts.known and call.facts.valid
     status = CallStatus.DENIED if sound else CallStatus.FAILED
     return _passed(s, status, call.facts.problem or (DENIED if sound else REFUSED))
@@ -68,7 +69,7 @@ def refuse_call(s: State, e: Entered, k: Config) -> Move:
 def skip_call(s: State, e: Entered, k: Config) -> Move:
     """No further call of this answer runs."""
     reply = _scheduling(s).reply
-    words = NOT_RUN_STOPPED if reply.stop is not None else _sibling(reply.broken_by)
+    words = NOT_RUN_STOPPED if reply.schedule.stop is not None else _sibling(reply.schedule.broken_by)
     return _passed(s, CallStatus.CANCELLED, words)
 
 
@@ -79,10 +80,11 @@ def _sibling(broken_by: str) -> str:
 def _passed(s: State, status: CallStatus, words: str) -> Move:
     phase = _scheduling(s)
     reply, batch = phase.reply, s.control.batch
-    call = ended(reply.calls[reply.head], status, (Text(words),))
-    reply = with_call(reply, reply.head, call, reply.head + 1)
-    control = attrs.evolve(s.control, batch=counted(batch, reply, -1, batch.active, batch.alone))
-    return Move(control, Scheduling(reply, phase.resend), s.data, (shown_end(call, synthetic=True),))
+    call = ended(reply.schedule.calls[reply.schedule.head], status, (Text(words),))
+    schedule = with_call(reply.schedule, reply.schedule.head, call, reply.schedule.head + 1)
+    control = evolve(s.control, batch=counted(batch, schedule, -1, batch.active, batch.alone))
+    phase = Scheduling(with_schedule(reply, schedule), phase.resend)
+    return Move(control, phase, s.data, (shown_end(call, synthetic=True),))
 
 
 def _reply_of(s: State) -> tuple[Reply, bool]:
@@ -91,7 +93,7 @@ def _reply_of(s: State) -> tuple[Reply, bool]:
 
 
 def _place(reply: Reply, effect_id: int) -> int:
-    return next(p for p, call in enumerate(reply.calls) if call.effect_id == effect_id)
+    return next(p for p, call in enumerate(reply.schedule.calls) if call.effect_id == effect_id)
 
 
 def closed_call(
@@ -109,14 +111,17 @@ def closed_call(
 
     A failed shell call takes its siblings with it, running or not.
     """
-    call = ended(reply.calls[place], status, content)
-    reply = with_call(reply, place, call, reply.head)
+    call = ended(reply.schedule.calls[place], status, content)
+    schedule = with_call(reply.schedule, place, call, reply.schedule.head)
     effects: tuple[Effect, ...] = (shown_end(call, synthetic),)
     if stop is not None or extra:
-        reply = attrs.evolve(reply, stop=reply.stop or stop, extra=(*reply.extra, *extra))
+        schedule = evolve(schedule, stop=schedule.stop or stop, extra=(*schedule.extra, *extra))
     closed = 1
-    if call.facts.shell and status is CallStatus.FAILED and not reply.broken_by:
-        reply = attrs.evolve(reply, broken_by=call.use.id)
+    breaks = call.facts.shell and status is CallStatus.FAILED and not schedule.broken_by
+    if breaks:
+        schedule = evolve(schedule, broken_by=call.use.id)
+    reply = with_schedule(reply, schedule)
+    if breaks:
         still = _active(reply)
         data, reply, cancelled = cancel_active(data, reply, _sibling(call.use.id))
         closed, effects = closed + still, (*effects, *cancelled)
@@ -124,7 +129,7 @@ def closed_call(
 
 
 def _active(reply: Reply) -> int:
-    return sum(call.state in (CallState.ACTIVE, CallState.ASKING) for call in reply.calls)
+    return sum(call.state in (CallState.ACTIVE, CallState.ASKING) for call in reply.schedule.calls)
 
 
 def end_call(s: State, e: ToolEnded, k: Config) -> Move:
@@ -140,19 +145,19 @@ def _scheduled(
 ) -> Move:
     batch = s.control.batch
     active = batch.active - closed
-    batch = counted(batch, reply, -closed, active, batch.alone and active > 0)
-    return Move(attrs.evolve(s.control, batch=batch), Scheduling(reply, resend), data, effects)
+    batch = counted(batch, reply.schedule, -closed, active, batch.alone and active > 0)
+    return Move(evolve(s.control, batch=batch), Scheduling(reply, resend), data, effects)
 
 
 def run_permitted(s: State, e: PermissionAnswered, k: Config) -> Move:
     """The call may run; a hook may have changed its input, which the history does not see."""
     reply, resend = _reply_of(s)
     place = _place(reply, e.effect_id)
-    old = reply.calls[place]
+    old = reply.schedule.calls[place]
     given = old.use.input if e.input is None else e.input
     order = RunTool(s.data.ledger.next_id, old.use, given)
     call = Call(old.use, old.facts, old.original_id, CallState.ACTIVE, order.id, input=e.input)
-    reply = with_call(reply, place, call, reply.head)
+    reply = with_schedule(reply, with_call(reply.schedule, place, call, reply.schedule.head))
     return Move(s.control, Scheduling(reply, resend), owing(s.data, order), (order,))
 
 

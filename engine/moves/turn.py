@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config
 from stepfold.engine.effects import (
     Effect,
@@ -16,6 +14,7 @@ from stepfold.engine.effects import (
     Summarise,
 )
 from stepfold.engine.events import StreamClosed, StreamFailed
+from stepfold.engine.evolve import evolve
 from stepfold.engine.messages import Message, Origin, Role, ToolUse, user_text
 from stepfold.engine.moves.ledger import joined, owing, spec_of
 from stepfold.engine.moves.reply import (
@@ -46,7 +45,7 @@ def kept(data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int) -> tu
         if isinstance(block, ToolUse):
             used = used.add(block.id)
     if used is not data.book.used_ids:
-        data = attrs.evolve(data, book=attrs.evolve(data.book, used_ids=used))
+        data = evolve(data, book=evolve(data.book, used_ids=used))
     data, fill = joined(data, fill, answer[:1], tokens)
     return joined(data, fill, answer[1:])
 
@@ -73,21 +72,22 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
     assert isinstance(s.phase, Scheduling)
     reply, data = s.phase.reply, s.data
     model = spec_of(s.control, k).name
-    data, fill = kept(data, s.control.fill, (*whole_answer(reply, model), *results(reply)), reply.tokens)
+    answer = (*whole_answer(reply, model), *results(reply))
+    data, fill = kept(data, s.control.fill, answer, reply.closing.tokens)
     data, effects = _repeated(data, reply)
     side = data.side
     words = tuple(Message(Role.USER, command.content, Origin.COMMAND) for command in side.queue)
     found = tuple(user_text(text, Origin.ATTACHMENT) for text in side.prefetched)
-    more = (*reply.extra, *words, *found)
+    more = (*reply.schedule.extra, *words, *found)
     if more:
         data, fill = joined(data, fill, more)
         marks = tuple(MarkCommand(command.id, Mark.STARTED) for command in side.queue)
         effects = (*effects, *marks, *(Show(MessageShown(message)) for message in more))
     if side.queue or side.prefetched:
-        data = attrs.evolve(data, side=attrs.evolve(data.side, queue=(), prefetched=()))
+        data = evolve(data, side=evolve(data.side, queue=(), prefetched=()))
     if side.tools_changed is not None:
-        context = attrs.evolve(data.tool_context, tools=side.tools_changed)
-        data = attrs.evolve(data, tool_context=context, side=attrs.evolve(data.side, tools_changed=None))
+        context = evolve(data.tool_context, tools=side.tools_changed)
+        data = evolve(data, tool_context=context, side=evolve(data.side, tools_changed=None))
     if k.microcompact_trigger_results is not None:
         data = _note_clearable(data, reply)
     return data, fill, effects
@@ -95,10 +95,10 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
 
 def _repeated(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:
     """Count how often the same calls came in a row; tell it at every third time."""
-    calls = tuple((call.use.name, call.use.input) for call in reply.calls)
+    calls = tuple((call.use.name, call.use.input) for call in reply.schedule.calls)
     side = data.side
     repeats = side.repeats + 1 if calls == side.last_calls else 1
-    data = attrs.evolve(data, side=attrs.evolve(side, last_calls=calls, repeats=repeats))
+    data = evolve(data, side=evolve(side, last_calls=calls, repeats=repeats))
     if repeats % REPEATS_TOLD:
         return data, ()
     names = ", ".join(name for name, _ in calls)
@@ -110,15 +110,15 @@ def _repeated(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:
 
 def _note_clearable(data: Data, reply: Reply) -> Data:
     names = {spec.name for spec in data.tool_context.tools if spec.clearable}
-    new = tuple(call.use.id for call in reply.calls if call.use.name in names)
+    new = tuple(call.use.id for call in reply.schedule.calls if call.use.name in names)
     layers = data.layers
-    return attrs.evolve(data, layers=attrs.evolve(layers, clearable=(*layers.clearable, *new)))
+    return evolve(data, layers=evolve(layers, clearable=(*layers.clearable, *new)))
 
 
 def summarised(data: Data, reply: Reply, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     """Start the summary of this batch; main runs only.  An older one that is still written may come late."""
-    if not k.tool_summaries or k.sub_agent or not reply.calls:
-        return attrs.evolve(data, pending_tool_summary=None), ()
+    if not k.tool_summaries or k.sub_agent or not reply.schedule.calls:
+        return evolve(data, pending_tool_summary=None), ()
     message = results(reply)[0]
-    order = Summarise(data.ledger.next_id, tuple(call.use for call in reply.calls), message)
-    return attrs.evolve(owing(data, order), pending_tool_summary=order.id), (order,)
+    order = Summarise(data.ledger.next_id, tuple(call.use for call in reply.schedule.calls), message)
+    return evolve(owing(data, order), pending_tool_summary=order.id), (order,)

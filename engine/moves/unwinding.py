@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from stepfold.engine.config import Config
 from stepfold.engine.effects import BlockShown, CancelModel, Effect, Show
 from stepfold.engine.events import (
@@ -16,6 +14,7 @@ from stepfold.engine.events import (
     StreamFailed,
     ToolEnded,
 )
+from stepfold.engine.evolve import evolve
 from stepfold.engine.moves.reply import (
     CANCELLED_ABORT,
     NOT_RUN_ABORTED,
@@ -34,7 +33,7 @@ def _stopped(data: Data, reply: Reply, kind: AbortKind) -> tuple[Data, Reply, tu
     """Cancel what this abort cancels; what never began is not run."""
     waits = frozenset(
         call.effect_id
-        for call in reply.calls
+        for call in reply.schedule.calls
         if kind is AbortKind.SUBMIT
         and call.state is CallState.ACTIVE
         and call.facts.interrupt is Interrupt.WAIT
@@ -45,9 +44,10 @@ def _stopped(data: Data, reply: Reply, kind: AbortKind) -> tuple[Data, Reply, tu
 
 
 def _unwinding(s: State, data: Data, reply: Reply, effects: tuple[Effect, ...]) -> Move:
-    active = sum(call.state in (CallState.ACTIVE, CallState.ASKING) for call in reply.calls)
-    batch = counted(s.control.batch, reply, active - s.control.batch.open, active, s.control.batch.alone)
-    control = attrs.evolve(s.control, batch=batch)
+    active = sum(call.state in (CallState.ACTIVE, CallState.ASKING) for call in reply.schedule.calls)
+    batch = s.control.batch
+    batch = counted(batch, reply.schedule, active - batch.open, active, batch.alone)
+    control = evolve(s.control, batch=batch)
     return Move(control, Unwinding(reply), data, effects)
 
 
@@ -55,7 +55,7 @@ def abort_stream(s: State, e: AbortRequested, k: Config) -> Move:
     """Close the stream, and wait for what it had brought."""
     assert isinstance(s.phase, Sampling)
     data, reply, effects = _stopped(s.data, s.phase.reply, e.kind)
-    s = attrs.evolve(s, control=attrs.evolve(s.control, abort=e.kind))
+    s = evolve(s, control=evolve(s.control, abort=e.kind))
     return _unwinding(s, data, reply, (CancelModel(reply.call_id), *effects))
 
 
@@ -63,7 +63,7 @@ def abort_calls(s: State, e: AbortRequested, k: Config) -> Move:
     """The response is whole; stop its calls."""
     assert isinstance(s.phase, Running)
     data, reply, effects = _stopped(s.data, s.phase.reply, e.kind)
-    s = attrs.evolve(s, control=attrs.evolve(s.control, abort=e.kind))
+    s = evolve(s, control=evolve(s.control, abort=e.kind))
     return _unwinding(s, data, reply, effects)
 
 
@@ -71,7 +71,7 @@ def harden(s: State, e: AbortRequested, k: Config) -> Move:
     """A hard abort during a submit abort cancels what is still waited for."""
     assert isinstance(s.phase, Aborting)
     data, reply, effects = _stopped(s.data, s.phase.reply, e.kind)
-    s = attrs.evolve(s, control=attrs.evolve(s.control, abort=e.kind))
+    s = evolve(s, control=evolve(s.control, abort=e.kind))
     return _unwinding(s, data, reply, effects)
 
 
@@ -86,7 +86,7 @@ def keep_block(s: State, e: BlockCompleted, k: Config) -> Move:
         reply, skipped = skip_waiting(grown, NOT_RUN_ABORTED)
         effects = (*effects, *skipped)
     else:
-        reply = attrs.evolve(reply, blocks=(*reply.blocks, e.block))
+        reply = Reply(reply.call_id, (*reply.blocks, e.block), reply.schedule)
         effects = (Show(BlockShown(reply.call_id, e.block)),)
     return _unwinding(s, s.data, reply, effects)
 
@@ -94,16 +94,16 @@ def keep_block(s: State, e: BlockCompleted, k: Config) -> Move:
 def stream_in(s: State, e: StreamCancelled | StreamClosed | StreamFailed, k: Config) -> Move:
     """The stream is closed; what it brought is kept."""
     assert isinstance(s.phase, Aborting)
-    c, data, reply, shown = stream_ended(s.control, s.data, s.phase.reply, e, k)
-    c = attrs.evolve(c, batch=attrs.evolve(c.batch, streaming=False))
-    return _unwinding(attrs.evolve(s, control=c), data, reply, shown)
+    c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
+    c = evolve(c, batch=evolve(c.batch, streaming=False))
+    return _unwinding(evolve(s, control=c), data, reply, shown)
 
 
 def end_waited_call(s: State, e: ToolEnded, k: Config) -> Move:
     """A call that a submit abort waits for has ended."""
     assert isinstance(s.phase, Aborting)
     reply = s.phase.reply
-    place = next(p for p, call in enumerate(reply.calls) if call.effect_id == e.effect_id)
+    place = next(p for p, call in enumerate(reply.schedule.calls) if call.effect_id == e.effect_id)
     data, reply, effects, _ = closed_call(s.data, reply, place, e.status, e.content, e.stop, e.messages)
     return _unwinding(s, data, reply, effects)
 
