@@ -112,6 +112,36 @@ def _models(instance: object, attribute: attrs.Attribute[Any], value: tuple[Mode
             raise ConfigError(attribute.name, problem)
 
 
+@attrs.frozen
+class Thresholds:
+    """
+    What a view of one model is held against, in tokens (specification, section 2).
+
+    ``effective`` is what a view may fill, the summary's reserve taken off;
+    autocompact fires at ``autocompact``, no request is made at ``blocking``,
+    one notice goes out at ``warning``: each at an estimate ``>=`` it.
+    """
+
+    window: int
+    effective: int
+    autocompact: int
+    blocking: int
+    warning: int
+
+
+def thresholds_of(spec: ModelSpec) -> Thresholds:
+    """Return the thresholds of one model's window."""
+    effective = spec.context_window_tokens - min(spec.max_output_tokens, SUMMARY_RESERVE_TOKENS)
+    autocompact = effective - AUTOCOMPACT_MARGIN_TOKENS
+    return Thresholds(
+        window=spec.context_window_tokens,
+        effective=effective,
+        autocompact=autocompact,
+        blocking=effective - BLOCKING_MARGIN_TOKENS,
+        warning=autocompact - WARNING_MARGIN_TOKENS,
+    )
+
+
 @attrs.frozen(kw_only=True)
 class Config:
     """
@@ -194,6 +224,7 @@ class Config:
     nested: bool = attrs.field(init=False, eq=False, repr=False)
     sub_agent: bool = attrs.field(init=False, eq=False, repr=False)
     all_models: tuple[ModelSpec, ...] = attrs.field(init=False, eq=False, repr=False)
+    thresholds: tuple[Thresholds, ...] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if self.model in self.fallback_models:
@@ -214,29 +245,10 @@ class Config:
         object.__setattr__(self, "nested", kind in NESTED)
         object.__setattr__(self, "sub_agent", kind is not SourceKind.USER)
         object.__setattr__(self, "all_models", models)
+        object.__setattr__(self, "thresholds", tuple(map(thresholds_of, models)))
 
     def _check_prices(self) -> None:
         priced = {spec.name for spec in self.models if None not in (spec.input_price, spec.output_price)}
         for name in (self.model, *self.fallback_models):
             if name not in priced:
                 raise ConfigError("max_cost", f"models has no input_price and output_price for {name!r}")
-
-
-def effective_window(spec: ModelSpec) -> int:
-    """Return the tokens of a window that a view may fill, the summary's reserve taken off (section 2)."""
-    return spec.context_window_tokens - min(spec.max_output_tokens, SUMMARY_RESERVE_TOKENS)
-
-
-def autocompact_threshold(spec: ModelSpec) -> int:
-    """Return the estimate in tokens at which autocompact fires (``>=``)."""
-    return effective_window(spec) - AUTOCOMPACT_MARGIN_TOKENS
-
-
-def blocking_limit(spec: ModelSpec) -> int:
-    """Return the estimate in tokens at which no request is made (``>=``)."""
-    return effective_window(spec) - BLOCKING_MARGIN_TOKENS
-
-
-def warning_threshold(spec: ModelSpec) -> int:
-    """Return the estimate in tokens at which one notice goes out."""
-    return autocompact_threshold(spec) - WARNING_MARGIN_TOKENS

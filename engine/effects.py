@@ -19,7 +19,7 @@ from stepfold.engine.messages import Block, Message, ResultBlock, ToolUse
 from stepfold.engine.terminals import End
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class TaskBudget:
     """The server-side budget of the task; ``remaining`` None until the first compaction."""
 
@@ -27,7 +27,7 @@ class TaskBudget:
     remaining: int | None = None
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class CallModel:
     """
     Send one request and stream the answer.
@@ -51,14 +51,14 @@ class CallModel:
     tool_choice_none: bool = False
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class CancelModel:
     """Close the stream; its ``StreamCancelled`` brings what was received."""
 
     id: int
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class RunTool:
     """Run one call.  ``input`` is what the tool gets: a hook may have changed it."""
 
@@ -67,21 +67,21 @@ class RunTool:
     input: str
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class CancelTool:
     """Stop a running call; its answer, if any, will be late."""
 
     id: int
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Cancel:
     """Stop any other effect, by id."""
 
     id: int
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class AskPermission:
     """Ask the hooks before the tool, then the user, about one call."""
 
@@ -96,7 +96,7 @@ class CompactReason(enum.StrEnum):
     REACTIVE = "reactive"
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Compact:
     """
     Summarise ``head``; ``tail`` stays as it is behind the summary.
@@ -118,7 +118,7 @@ class Compact:
     floor: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class StageCollapse:
     """Summarise ``span`` in the background; it ends at index ``through`` of the view."""
 
@@ -127,7 +127,7 @@ class StageCollapse:
     through: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class RunHook:
     """Ask one stop hook.  ``active`` says that a stop hook has sent the model back in this run."""
 
@@ -137,7 +137,7 @@ class RunHook:
     messages: History[Message]
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Wait:
     """Wait ``ms``, of which ``jitter_ms`` is jitter, before trying again."""
 
@@ -146,7 +146,7 @@ class Wait:
     jitter_ms: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Summarise:
     """Let a small model write one line about a tool batch."""
 
@@ -155,7 +155,7 @@ class Summarise:
     results: Message
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Prefetch:
     """Look for memories or skills beside the run."""
 
@@ -164,7 +164,7 @@ class Prefetch:
     messages: History[Message]
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Background:
     """Classification, suggestions, memory extraction: decides nothing, nobody waits for it."""
 
@@ -193,7 +193,7 @@ class NoticeKind(enum.StrEnum):
     RESUMED = "resumed"
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Notice:
     """Something worth telling; ``count`` is tokens, turns, rounds or ms, as the text says."""
 
@@ -202,7 +202,7 @@ class Notice:
     count: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class BlockShown:
     """A whole block of the answer to call ``call_id``."""
 
@@ -210,7 +210,7 @@ class BlockShown:
     block: Block
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class CallShown:
     """A tool call ended; ``synthetic`` where the loop and not the tool wrote the result."""
 
@@ -221,21 +221,21 @@ class CallShown:
     original_id: str = ""  # the id as the model gave it
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class MessageShown:
     """A message that joined the view other than through a block or a call."""
 
     message: Message
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class ErrorShown:
     """An error that no rung recovered; only the terminal follows."""
 
     failure: Failure
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class SummaryShown:
     """What a tool batch did, in one line."""
 
@@ -243,7 +243,7 @@ class SummaryShown:
     text: str
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Continued:
     """The loop goes round again; ``count`` is the payload (collapses committed, attempt)."""
 
@@ -257,14 +257,14 @@ Shown: TypeAlias = (
 )
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Show:
     """Hand something to the consumer."""
 
     item: Shown
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Tombstone:
     """Withdraw what the consumer saw of call ``call_id``."""
 
@@ -278,7 +278,7 @@ class Mark(enum.StrEnum):
     REFUSED = "refused"
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class MarkCommand:
     """Tell the queue that a command joined or was refused."""
 
@@ -286,7 +286,7 @@ class MarkCommand:
     mark: Mark
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Finish:
     """The run is over."""
 

@@ -146,7 +146,6 @@ class Attempts:
     overloads: int = 0
     resends: int = 0
     crashed: bool = False  # the first crash in this hook or compaction
-    tries: int = 0  # requests of this iteration on this model, for the payload of model_error
 
 
 @attrs.frozen(slots=False)
@@ -227,6 +226,7 @@ class ToolContext:
     model: str = ""
     chain: str = ""
     depth: int = 0
+    result_chars: int = 0  # a batch of results under this is within every limit
 
 
 @attrs.frozen(slots=False)
@@ -260,7 +260,6 @@ class Layers:
     clearable: tuple[str, ...] = ()  # answered calls of clearable tools, not yet edited, oldest first
     edits_pending: bool = False  # the last request carried new edits
     staging: int = 0  # where the span that is being summarised ends, 0 if none is
-    budgeted: int = 0  # messages whose results were held to the result budget
 
 
 @attrs.frozen(slots=False)
@@ -282,7 +281,6 @@ class Book:
     """
 
     seed: int = 0
-    used_ids: Ids = Ids()
     usage: Usage = Usage()
     hook_blocks: tuple[int, ...] = ()
     last_answer_ms: int | None = None
@@ -302,6 +300,7 @@ class Data:
     side: Side = Side()
     layers: Layers = Layers()
     book: Book = Book()
+    used_ids: Ids = Ids()
 
 
 @attrs.frozen(slots=False)

@@ -157,8 +157,12 @@ def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
         return event, data
     effect_id: int = event.effect_id  # type: ignore[union-attr]  # the answers are the keys of _ORDER_OF
     owed = data.ledger.owed
-    order = next((effect for effect in owed if effect.id == effect_id), None)
-    if order is None:
+    order = None
+    for effect in owed:
+        if effect.id == effect_id:
+            order = effect
+            break
+    else:
         if not 0 < effect_id < data.ledger.next_id:
             name = type(event).__name__
             raise UnexpectedEvent(f"{name} answers effect {effect_id}, which was never issued")
@@ -167,7 +171,7 @@ def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
         raise UnexpectedEvent(f"{type(event).__name__} cannot answer {type(order).__name__} {effect_id}")
     if type(event) is BlockCompleted:
         return event, data
-    rest = tuple(effect for effect in owed if effect is not order)
+    rest = () if len(owed) == 1 else tuple(effect for effect in owed if effect is not order)
     return event, with_ledger(data, Ledger(rest, data.ledger.next_id))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepfold.engine.config import Config, effective_window
+from stepfold.engine.config import Config
 from stepfold.engine.context.rounds import round_starts, snap
 from stepfold.engine.context.tail import tail_start
 from stepfold.engine.context.tokens import estimate_message, freed_tokens
@@ -47,7 +47,7 @@ def span_to_stage(
     """
     begin = collapses[-1].through if collapses else 0
     limit = tail_start(messages, config)
-    enough = effective_window(config.all_models[0]) // 5
+    enough = config.thresholds[0].effective // 5
     tokens, end = 0, begin
     edges = [start for start in round_starts(messages) if begin < start <= limit]
     for edge in edges:

@@ -15,6 +15,12 @@ DEFAULT_RESULT_CHARS = 50_000
 MARK = "[The full result is kept in the log under "
 
 
+def smallest_limit(tools: tuple[ToolSpec, ...], config: Config) -> int:
+    """Return the characters under which no result of a batch can be over any limit."""
+    finite = [spec.max_result_chars for spec in tools if spec.max_result_chars is not None]
+    return min((*finite, DEFAULT_RESULT_CHARS, config.max_batch_result_chars))
+
+
 def hold_to_budget(
     message: Message, names: Mapping[str, str], tools: Mapping[str, ToolSpec], config: Config
 ) -> tuple[Message, int]:
@@ -28,6 +34,8 @@ def hold_to_budget(
         config: Gives the limit of a batch (characters) and the preview (bytes).
     """
     before = message.content
+    if not any(isinstance(block, ToolResult) for block in before):
+        return message, 0
     content = list(before)
     for place, block in enumerate(before):
         if isinstance(block, ToolResult) and chars_of(block) > _limit(names.get(block.use_id, ""), tools):

@@ -7,8 +7,8 @@ scans the history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from stepfold.engine.messages import (
     Block,
@@ -27,23 +27,28 @@ CHARS_HIGH: Final = 3
 CHARS_LOW: Final = 4
 
 
+def _result_chars(block: ToolResult) -> int:
+    chars = len(block.extra)
+    for part in block.content:
+        chars += len(part.text) + len(part.extra) if isinstance(part, Text) else chars_of(part)
+    return chars
+
+
+# By class, not by match: this runs for every block that joins a view.
+_CHARS: Final[dict[type, Callable[[Any], int]]] = {
+    Text: lambda block: len(block.text) + len(block.extra),
+    Thinking: lambda block: len(block.thinking) + len(block.signature) + len(block.extra),
+    RedactedThinking: lambda block: len(block.data) + len(block.extra),
+    ToolUse: lambda block: len(block.name) + len(block.input) + len(block.extra),
+    ToolResult: _result_chars,
+    Media: lambda block: 0,
+    Opaque: lambda block: len(block.wire),
+}
+
+
 def chars_of(block: Block) -> int:
     """Return the characters that *block* puts on the wire; media count apart."""
-    match block:
-        case Text(text, extra):
-            return len(text) + len(extra)
-        case Thinking(thinking, signature, extra):
-            return len(thinking) + len(signature) + len(extra)
-        case RedactedThinking(data, extra):
-            return len(data) + len(extra)
-        case ToolUse():
-            return len(block.name) + len(block.input) + len(block.extra)
-        case ToolResult(_, content, _, extra):
-            return sum(map(chars_of, content)) + len(extra)
-        case Media():
-            return 0
-        case Opaque(_, wire):
-            return len(wire)
+    return _CHARS[type(block)](block)
 
 
 def media_in(block: Block) -> int:

@@ -189,7 +189,7 @@ def react(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:
     """Keep the failure back and ask for a compaction, media stripped."""
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
-    data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name)
+    data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name, k)
     failure = withheld(e)
     kind = Withheld.MEDIA if failure.kind is FailureKind.MEDIA_TOO_LARGE else Withheld.TOO_LONG
     order = _order(c, data, CompactReason.REACTIVE, k)

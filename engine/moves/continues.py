@@ -47,6 +47,10 @@ RESUME = (
 )
 
 
+NO_ATTEMPTS = Attempts()
+NO_BATCH = Batch()
+
+
 def _fresh(c: Control) -> Compaction:
     """This iteration's book of autocompact, ready for the next."""
     book = c.compaction
@@ -54,18 +58,20 @@ def _fresh(c: Control) -> Compaction:
 
 
 def _same_model(c: Control) -> Attempts:
-    return Attempts(fallbacks=c.attempts.fallbacks)
+    return Attempts(fallbacks=c.attempts.fallbacks) if c.attempts.fallbacks else NO_ATTEMPTS
 
 
 def _no_hooks_asked(c: Control) -> Hooks:
-    return Hooks(due=c.hooks.due, blocks_left=c.hooks.blocks_left)
+    if c.hooks.blocking or c.hooks.prevented or c.hooks.left:
+        return Hooks(due=c.hooks.due, blocks_left=c.hooks.blocks_left)
+    return c.hooks
 
 
 def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) -> Move:
     """Commit every staged collapse and try again; a window filled by the answer keeps its part."""
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
-    data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name)
+    data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name, k)
     c, data, drains, count = drained(c, data)
     data, fill = joined(data, c.fill, partial)
     control = Control(
@@ -83,7 +89,7 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
         attempts=_same_model(c),
         spending=c.spending,
         fill=fill,
-        batch=Batch(),
+        batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
@@ -113,7 +119,7 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
         attempts=_same_model(c),
         spending=spending,
         fill=fill,
-        batch=Batch(),
+        batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
@@ -141,7 +147,7 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
         attempts=_same_model(c),
         spending=c.spending,
         fill=c.fill,
-        batch=Batch(),
+        batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
@@ -154,7 +160,7 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
-    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+    data, fill = kept(data, c.fill, partial_answer(reply, data, spec_of(c, k).name, k), reply.closing.tokens)
     data, fill = joined(data, fill, (user_text(RESUME, Origin.RESUME),))
     attempt = c.recovery.output_recoveries + 1
     control = Control(
@@ -172,7 +178,7 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
         attempts=_same_model(c),
         spending=c.spending,
         fill=fill,
-        batch=Batch(),
+        batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
@@ -202,7 +208,7 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
         attempts=_same_model(c),
         spending=c.spending,
         fill=fill,
-        batch=Batch(),
+        batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
@@ -247,7 +253,7 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
             last_total=used,
         ),
         fill=fill,
-        batch=Batch(),
+        batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
@@ -283,7 +289,7 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
         attempts=_same_model(c),
         spending=c.spending,
         fill=fill,
-        batch=Batch(),
+        batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=0,
     )

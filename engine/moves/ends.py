@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepfold.engine.config import Config, blocking_limit
+from stepfold.engine.config import Config
 from stepfold.engine.effects import Effect, ErrorShown, Notice, NoticeKind, Show
 from stepfold.engine.events import (
     AbortKind,
@@ -97,7 +97,7 @@ def complete_cut(s: State, e: StreamClosed, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
-    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+    data, fill = kept(data, c.fill, partial_answer(reply, data, spec_of(c, k).name, k), reply.closing.tokens)
     ending = ENDINGS[e.stop]
     details = reply.closing.details if ending is Ending.REFUSAL else ""
     effects = (*shown, *effects, *stop_failure(k, ending))
@@ -131,7 +131,7 @@ def limit_reached(c: Control, k: Config) -> BlockingLimit:
         return BlockingLimit(Limit.RUN_TOKENS, tokens, k.max_run_tokens)
     if k.max_cost is not None and spent.cost >= k.max_cost:
         return BlockingLimit(Limit.COST, spent.cost, k.max_cost)
-    limit = blocking_limit(spec_of(c, k))
+    limit = k.thresholds[c.attempts.fallbacks].blocking
     floor = c.fill.floor if c.fill.floor >= limit else 0
     return BlockingLimit(Limit.CONTEXT, c.fill.tokens, limit, floor)
 
@@ -139,7 +139,7 @@ def limit_reached(c: Control, k: Config) -> BlockingLimit:
 def block_context(s: State, e: Entered, k: Config) -> Move:
     """The view does not fit, and nothing unspent could shrink it."""
     c = s.control
-    limit = blocking_limit(spec_of(c, k))
+    limit = k.thresholds[c.attempts.fallbacks].blocking
     floor = c.fill.floor if c.fill.floor >= limit else 0
     return finish(c, s.data, BlockingLimit(Limit.CONTEXT, c.fill.tokens, limit, floor))
 
@@ -173,7 +173,7 @@ def _given_up(
         data, effects = withdraw(data, reply, e.shown)
         return c, data, (*shown, *effects)
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
-    data, fill = kept(data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+    data, fill = kept(data, c.fill, partial_answer(reply, data, spec_of(c, k).name, k), reply.closing.tokens)
     return evolve(c, fill=fill), data, (*shown, *effects)
 
 
@@ -196,7 +196,7 @@ def surface_failure(s: State, e: StreamFailed, k: Config) -> Move:
     """Retries and fallbacks are spent, or the failure does not pass with time."""
     control, data, effects = _given_up(s, e, k)
     shown = (*effects, *stop_failure(k, e.failure.kind), Show(ErrorShown(e.failure)))
-    return finish(control, data, ModelError(e.failure, control.attempts.tries), *shown)
+    return finish(control, data, ModelError(e.failure, control.attempts.retries + 1), *shown)
 
 
 def _with_partial(s: State, c: Control) -> tuple[Control, Data]:
@@ -247,7 +247,7 @@ def stop_by_hook(s: State, e: Entered, k: Config) -> Move:
     c, reply = s.control, s.phase.reply
     stop = reply.schedule.stop
     assert stop is not None
-    answer = (*whole_answer(reply, spec_of(c, k).name), *results(reply))
+    answer = (*whole_answer(reply, spec_of(c, k).name), *results(reply, s.data, k))
     data, fill = kept(s.data, c.fill, answer, reply.closing.tokens)
     data, fill = joined(data, fill, reply.schedule.extra)
     return finish(evolve(c, fill=fill), data, HookStopped(stop.hook, stop.words))
@@ -295,7 +295,9 @@ def abort_tools(s: State, e: Entered, k: Config) -> Move:
 def _unwound(s: State, k: Config, words: str) -> tuple[Control, Data]:
     assert isinstance(s.phase, Unwinding)
     c, reply = s.control, s.phase.reply
-    data, fill = kept(s.data, c.fill, partial_answer(reply, spec_of(c, k).name), reply.closing.tokens)
+    data, fill = kept(
+        s.data, c.fill, partial_answer(reply, s.data, spec_of(c, k).name, k), reply.closing.tokens
+    )
     data, fill = joined(data, fill, reply.schedule.extra)
     data, control = _interruption(data, evolve(c, fill=fill), c.abort, words)
     return control, data

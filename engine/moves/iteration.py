@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from stepfold.engine.config import SUMMARY_RESERVE_TOKENS, Config, effective_window, warning_threshold
+from stepfold.engine.config import SUMMARY_RESERVE_TOKENS, Config
 from stepfold.engine.context.collapse import commit, span_to_stage
 from stepfold.engine.context.microcompact import clear_results, clearable_ids
 from stepfold.engine.context.repair import repair
-from stepfold.engine.context.results import hold_to_budget
+from stepfold.engine.context.results import hold_to_budget, smallest_limit
 from stepfold.engine.context.snip import snip
 from stepfold.engine.context.tokens import estimate_messages
 from stepfold.engine.effects import (
@@ -53,6 +53,7 @@ from stepfold.engine.state import (
 )
 
 MS_PER_MINUTE = 60_000
+STREAMING = Batch(streaming=True)
 STAGING_PERCENT = 90
 
 
@@ -65,15 +66,16 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
         data, effects = _adopt(data, k)
         tokens = floor + estimate_messages(data.messages)
     prompt = Message(Role.USER, e.prompt, Origin.PROMPT)
+    tools, depth = data.tool_context.tools, data.tool_context.depth
+    context = ToolContext(tools, k.model, e.run_id, depth, smallest_limit(tools, k))
     data, fill = joined(data, Fill(tokens, floor), (prompt,))
     data = evolve(
         data,
         pending_tool_summary=None,
-        tool_context=ToolContext(data.tool_context.tools, k.model, e.run_id, data.tool_context.depth),
+        tool_context=context,
         side=evolve(data.side, prefetched=(), summary=None, last_calls=(), repeats=0),
         book=Book(
             seed=e.seed,
-            used_ids=data.book.used_ids,
             hook_blocks=(0,) * len(k.stop_hooks),
             last_answer_ms=data.book.last_answer_ms,
         ),
@@ -94,7 +96,11 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
 def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     """Repair a history from outside, once; learn its call ids and what its results are."""
     repaired = repair(tuple(data.messages))
-    messages = tuple(_signed(message, k.model) for message in repaired.messages)
+    tools = {spec.name: spec for spec in data.tool_context.tools}
+    names = {b.id: b.name for m in repaired.messages for b in m.content if isinstance(b, ToolUse)}
+    messages = tuple(
+        hold_to_budget(_signed(message, k.model), names, tools, k)[0] for message in repaired.messages
+    )
     used = Ids()
     for message in messages:
         for block in message.content:
@@ -106,8 +112,8 @@ def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     data = evolve(
         data,
         messages=History[Message]().extend(messages),
-        layers=evolve(data.layers, clearable=clearable, budgeted=0),
-        book=evolve(data.book, used_ids=used),
+        layers=evolve(data.layers, clearable=clearable),
+        used_ids=used,
     )
     if not repaired.report:
         return data, ()
@@ -128,17 +134,16 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
     if k.nested:
         return Move(control, Fitting(), data)
     effects: tuple[Effect, ...] = ()
-    data, fill = _hold_results(data, control.fill, k)
+    fill, limits = control.fill, k.thresholds[control.attempts.fallbacks]
     if k.snip_above_tokens is not None and fill.tokens > k.snip_above_tokens:
         data, fill, effects = _snip(data, fill, k)
     if k.microcompact_idle_minutes is not None or k.microcompact_trigger_results is not None:
         data, fill, more = _microcompact(data, fill, s.now_ms, k)
         effects = (*effects, *more)
-    spec = spec_of(control, k)
-    if k.collapse and k.collapse_staging and 100 * fill.tokens >= STAGING_PERCENT * effective_window(spec):
+    if k.collapse and k.collapse_staging and 100 * fill.tokens >= STAGING_PERCENT * limits.effective:
         data, more = _stage(data, k)
         effects = (*effects, *more)
-    if fill.tokens >= warning_threshold(spec) and not data.book.warned:
+    if fill.tokens >= limits.warning and not data.book.warned:
         data = evolve(data, book=evolve(data.book, warned=True))
         effects = (
             *effects,
@@ -157,26 +162,6 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
 
 def _outstanding(data: Data, kind: PrefetchKind) -> bool:
     return any(isinstance(effect, Prefetch) and effect.kind is kind for effect in data.ledger.owed)
-
-
-def _hold_results(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill]:
-    """Hold the results that joined since the last iteration to their budgets."""
-    length, done = len(data.messages), data.layers.budgeted
-    if done == length:
-        return data, fill
-    start = max(0, done - 1)
-    new = data.messages.since(start)
-    view, freed = data.messages, 0
-    if any(isinstance(block, ToolResult) for message in new for block in message.content):
-        names = {b.id: b.name for message in new for b in message.content if isinstance(b, ToolUse)}
-        tools = {spec.name: spec for spec in data.tool_context.tools}
-        held = [hold_to_budget(message, names, tools, k) for message in new]
-        freed = sum(tokens for _, tokens in held)
-        if any(message is not old for (message, _), old in zip(held, new, strict=True)):
-            view = view.until(start).extend(message for message, _ in held)
-    layers = evolve(data.layers, budgeted=length)
-    data = evolve(data, messages=view, layers=layers)
-    return data, _freed(fill, freed)
 
 
 def _freed(fill: Fill, tokens: int) -> Fill:
@@ -206,7 +191,6 @@ def replaced(data: Data, view: History[Message]) -> tuple[Data, tuple[Effect, ..
         clearable=tuple(name for name in data.layers.clearable if name in kept),
         edits_pending=data.layers.edits_pending,
         staging=0,
-        budgeted=len(view),
     )
     return evolve(data, messages=view, layers=layers), effects
 
@@ -256,9 +240,7 @@ def drained(control: Control, data: Data) -> tuple[Control, Data, tuple[Effect, 
     committed = data.layers.committed + count
     data, cancelled = replaced(data, view)
     data = evolve(data, layers=evolve(data.layers, committed=committed))
-    control = evolve(
-        control, fill=_freed(control.fill, freed), recovery=evolve(control.recovery, staged=0)
-    )
+    control = evolve(control, fill=_freed(control.fill, freed), recovery=evolve(control.recovery, staged=0))
     notice = Notice(NoticeKind.COLLAPSED, f"{count} staged summaries took the place of old messages", freed)
     return control, data, (*cancelled, Show(notice)), count
 
@@ -297,7 +279,6 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         task_budget=budget,
         cleared=data.layers.edits,
     )
-    a = control.attempts
     control = Control(
         phase=control.phase,
         turn=control.turn,
@@ -306,11 +287,12 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         abort=control.abort,
         compaction=control.compaction,
         recovery=control.recovery,
-        attempts=evolve(a, tries=a.tries + 1),
+        attempts=control.attempts,
         spending=one_more_request(control),
         fill=control.fill,
-        batch=Batch(streaming=True),
+        batch=STREAMING,
         hooks=control.hooks,
         queued=control.queued,
+        blocks=0,
     )
     return Move(control, Sampling(Reply(order.id), resend), owing(data, order), (order,))

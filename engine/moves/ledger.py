@@ -43,6 +43,7 @@ def with_ledger(data: Data, ledger: Ledger) -> Data:
         side=data.side,
         layers=data.layers,
         book=data.book,
+        used_ids=data.used_ids,
     )
 
 
@@ -105,13 +106,7 @@ def spend(control: Control, usage: Usage | None, model: ModelSpec) -> Spending:
     spent = control.spending
     if usage is None:
         return spent
-    priced = (
-        (usage.input_tokens, model.input_price),
-        (usage.output_tokens, model.output_price),
-        (usage.cache_read_tokens, model.cache_read_price or model.input_price),
-        (usage.cache_creation_tokens, model.cache_creation_price or model.input_price),
-    )
-    cost = sum(tokens * (price or 0) for tokens, price in priced)
+    cost = 0 if model.input_price is None else _cost(usage, model)
     return Spending(
         model_calls=spent.model_calls,
         input_tokens=spent.input_tokens + usage.prompt_tokens,
@@ -121,6 +116,16 @@ def spend(control: Control, usage: Usage | None, model: ModelSpec) -> Spending:
         last_delta=spent.last_delta,
         last_total=spent.last_total,
     )
+
+
+def _cost(usage: Usage, model: ModelSpec) -> int:
+    priced = (
+        (usage.input_tokens, model.input_price),
+        (usage.output_tokens, model.output_price),
+        (usage.cache_read_tokens, model.cache_read_price or model.input_price),
+        (usage.cache_creation_tokens, model.cache_creation_price or model.input_price),
+    )
+    return sum(tokens * (price or 0) for tokens, price in priced)
 
 
 def total(usage: Usage, more: Usage | None) -> Usage:
@@ -137,7 +142,16 @@ def total(usage: Usage, more: Usage | None) -> Usage:
 
 def one_more_request(control: Control) -> Spending:
     """Return the spending with one more request counted, before it leaves."""
-    return evolve(control.spending, model_calls=control.spending.model_calls + 1)
+    spent = control.spending
+    return Spending(
+        spent.model_calls + 1,
+        spent.input_tokens,
+        spent.output_tokens,
+        spent.cost,
+        spent.continuations,
+        spent.last_delta,
+        spent.last_total,
+    )
 
 
 def finish(control: Control, data: Data, end: End, *effects: Effect) -> Move:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stepfold.engine.config import Config
-from stepfold.engine.context.tokens import estimate_blocks
+from stepfold.engine.context.results import hold_to_budget
+from stepfold.engine.context.tokens import chars_of, estimate_blocks
 from stepfold.engine.effects import (
     AskPermission,
     CallShown,
@@ -144,12 +145,18 @@ def skip_waiting(reply: Reply, words: str) -> tuple[Reply, tuple[Effect, ...]]:
     return with_schedule(reply, evolve(schedule, calls=calls, head=len(calls))), shown
 
 
-def results(reply: Reply) -> tuple[Message, ...]:
-    """Return the message with every result in call order, or nothing where no call was made."""
-    if not reply.schedule.calls:
+def results(reply: Reply, data: Data, k: Config) -> tuple[Message, ...]:
+    """Return the message with every result in call order, held to its budgets; nothing without calls."""
+    calls = reply.schedule.calls
+    if not calls:
         return ()
-    content = tuple(call.result for call in reply.schedule.calls if call.result is not None)
-    return (Message(Role.USER, content, Origin.RESULTS),)
+    content = tuple(call.result for call in calls if call.result is not None)
+    message = Message(Role.USER, content, Origin.RESULTS)
+    if sum(map(chars_of, content)) < data.tool_context.result_chars:
+        return (message,)
+    tools = {spec.name: spec for spec in data.tool_context.tools}
+    names = {call.use.id: call.use.name for call in calls}
+    return (hold_to_budget(message, names, tools, k)[0],)
 
 
 def whole_answer(reply: Reply, model: str) -> tuple[Message, ...]:
@@ -157,7 +164,7 @@ def whole_answer(reply: Reply, model: str) -> tuple[Message, ...]:
     return (Message(Role.ASSISTANT, reply.blocks, Origin.ANSWER, model),) if reply.blocks else ()
 
 
-def partial_answer(reply: Reply, model: str) -> tuple[Message, ...]:
+def partial_answer(reply: Reply, data: Data, model: str, k: Config) -> tuple[Message, ...]:
     """Return what is kept of a cut answer: trailing thinking dropped, open text kept, results after it."""
     blocks: tuple[Block, ...] = reply.blocks
     if reply.closing.open_text.strip():
@@ -166,7 +173,7 @@ def partial_answer(reply: Reply, model: str) -> tuple[Message, ...]:
         blocks = blocks[:-1]
     if not blocks:
         return ()
-    return (Message(Role.ASSISTANT, blocks, Origin.ANSWER, model), *results(reply))
+    return (Message(Role.ASSISTANT, blocks, Origin.ANSWER, model), *results(reply, data, k))
 
 
 def cut_answer(

@@ -81,7 +81,7 @@ def give_up_after_crash(s: State, e: Resumed, k: Config) -> Move:
         if s.phase.reply.blocks:
             effects = (*effects, Tombstone(s.phase.reply.call_id))
     shown = (*effects, *stop_failure(k, CRASHED.kind), Show(ErrorShown(CRASHED)))
-    return finish(s.control, data, ModelError(CRASHED, s.control.attempts.tries), *shown)
+    return finish(s.control, data, ModelError(CRASHED, s.control.attempts.retries + 1), *shown)
 
 
 def wait_after_crash(s: State, e: Resumed, k: Config) -> Move:

@@ -54,10 +54,10 @@ def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> 
             return reply
     name = block.id
     taken = {call.use.id for call in schedule.calls}
-    if not name or name in taken or name in data.book.used_ids:
+    if not name or name in taken or name in data.used_ids:
         number = data.ledger.next_id
         name = fresh_id("", taken, number)
-        while name in data.book.used_ids or name in taken:
+        while name in data.used_ids or name in taken:
             number += 1
             name = fresh_id("", taken, number)
     use = block if name == block.id else attrs.evolve(block, id=name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from stepfold.engine.config import Config
+from stepfold.engine.context.results import smallest_limit
+from stepfold.engine.context.tokens import estimate_message
 from stepfold.engine.effects import (
     Effect,
     Mark,
@@ -27,7 +29,7 @@ from stepfold.engine.moves.reply import (
     withdraw,
 )
 from stepfold.engine.phases import Reply, Scheduling
-from stepfold.engine.state import Data, Fill, State
+from stepfold.engine.state import Data, Fill, Side, State
 
 WINDOW_RESUME = (
     "Your answer reached the limit of the context window, which has been shortened since. "
@@ -40,18 +42,29 @@ def kept(data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int) -> tu
     """Join an answer (and its results) to the view: *tokens* for the answer, an estimate for the rest."""
     if not answer:
         return data, fill
-    used = data.book.used_ids
+    used, view, size = data.used_ids, data.messages, tokens
     for block in answer[0].content:
         if isinstance(block, ToolUse):
             used = used.add(block.id)
-    if used is not data.book.used_ids:
-        data = evolve(data, book=evolve(data.book, used_ids=used))
-    data, fill = joined(data, fill, answer[:1], tokens)
-    return joined(data, fill, answer[1:])
+    for place, message in enumerate(answer):
+        view = view.append(message)
+        if place:
+            size += estimate_message(message)
+    data = Data(
+        messages=view,
+        tool_context=data.tool_context,
+        pending_tool_summary=data.pending_tool_summary,
+        ledger=data.ledger,
+        side=data.side,
+        layers=data.layers,
+        book=data.book,
+        used_ids=used,
+    )
+    return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
 
 
 def window_partial(
-    data: Data, reply: Reply, e: StreamClosed | StreamFailed, model: str
+    data: Data, reply: Reply, e: StreamClosed | StreamFailed, model: str, k: Config
 ) -> tuple[Data, tuple[Message, ...], tuple[Effect, ...]]:
     """
     Return what goes behind the shortened view.
@@ -63,7 +76,7 @@ def window_partial(
         data, effects = withdraw(data, reply, e.shown)
         return data, (), effects
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
-    partial = partial_answer(reply, model)
+    partial = partial_answer(reply, data, model, k)
     return data, (*partial, user_text(WINDOW_RESUME, Origin.RESUME)), effects
 
 
@@ -72,21 +85,21 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
     assert isinstance(s.phase, Scheduling)
     reply, data = s.phase.reply, s.data
     model = spec_of(s.control, k).name
-    answer = (*whole_answer(reply, model), *results(reply))
+    answer = (*whole_answer(reply, model), *results(reply, s.data, k))
     data, fill = kept(data, s.control.fill, answer, reply.closing.tokens)
     data, effects = _repeated(data, reply)
     side = data.side
-    words = tuple(Message(Role.USER, command.content, Origin.COMMAND) for command in side.queue)
-    found = tuple(user_text(text, Origin.ATTACHMENT) for text in side.prefetched)
-    more = (*reply.schedule.extra, *words, *found)
-    if more:
+    if side.queue or side.prefetched or reply.schedule.extra:
+        words = tuple(Message(Role.USER, command.content, Origin.COMMAND) for command in side.queue)
+        found = tuple(user_text(text, Origin.ATTACHMENT) for text in side.prefetched)
+        more = (*reply.schedule.extra, *words, *found)
         data, fill = joined(data, fill, more)
         marks = tuple(MarkCommand(command.id, Mark.STARTED) for command in side.queue)
         effects = (*effects, *marks, *(Show(MessageShown(message)) for message in more))
-    if side.queue or side.prefetched:
         data = evolve(data, side=evolve(data.side, queue=(), prefetched=()))
     if side.tools_changed is not None:
-        context = evolve(data.tool_context, tools=side.tools_changed)
+        tools = side.tools_changed
+        context = evolve(data.tool_context, tools=tools, result_chars=smallest_limit(tools, k))
         data = evolve(data, tool_context=context, side=evolve(data.side, tools_changed=None))
     if k.microcompact_trigger_results is not None:
         data = _note_clearable(data, reply)
@@ -98,7 +111,10 @@ def _repeated(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:
     calls = tuple((call.use.name, call.use.input) for call in reply.schedule.calls)
     side = data.side
     repeats = side.repeats + 1 if calls == side.last_calls else 1
-    data = evolve(data, side=evolve(side, last_calls=calls, repeats=repeats))
+    side = Side(
+        side.queue, side.prefetched, side.summary, side.summary_id, calls, repeats, side.tools_changed
+    )
+    data = evolve(data, side=side)
     if repeats % REPEATS_TOLD:
         return data, ()
     names = ", ".join(name for name, _ in calls)
@@ -118,7 +134,7 @@ def _note_clearable(data: Data, reply: Reply) -> Data:
 def summarised(data: Data, reply: Reply, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     """Start the summary of this batch; main runs only.  An older one that is still written may come late."""
     if not k.tool_summaries or k.sub_agent or not reply.schedule.calls:
-        return evolve(data, pending_tool_summary=None), ()
-    message = results(reply)[0]
+        return data if data.pending_tool_summary is None else evolve(data, pending_tool_summary=None), ()
+    message = results(reply, data, k)[0]
     order = Summarise(data.ledger.next_id, tuple(call.use for call in reply.schedule.calls), message)
     return evolve(owing(data, order), pending_tool_summary=order.id), (order,)

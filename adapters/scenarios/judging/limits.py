@@ -9,7 +9,7 @@ import attrs
 
 from stepfold.adapters.scenarios.playing.tape import Step, Tape
 from stepfold.engine import Config
-from stepfold.engine.config import autocompact_threshold
+from stepfold.engine.config import thresholds_of
 from stepfold.engine.effects import CallModel, Compact, CompactReason, Continued, Show, Wait
 from stepfold.engine.events import Compacted, CompactionFailed, RunStarted
 from stepfold.engine.measure import measure
@@ -108,7 +108,7 @@ class _Breaker:
 def _compactions(run: list[Step], config: Config) -> Iterator[str]:
     """After so many failures in a row autocompact is not tried any more."""
     breaker = _Breaker()
-    limits = {spec.name: autocompact_threshold(spec) for spec in config.all_models}
+    limits = {spec.name: thresholds_of(spec).autocompact for spec in config.all_models}
     for one in run:
         order = breaker.open
         if order is not None and isinstance(one.event, Compacted | CompactionFailed):
