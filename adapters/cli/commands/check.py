@@ -1,0 +1,14 @@
+"""``stepfold check``: play scenario files and compare."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def check_command(paths: Sequence[Path], *, json: bool, record: Path | None) -> int:
+    """Play every scenario of *paths*; 0 all as expected, 1 any failed, 2 one is unusable."""
+    from stepfold.adapters.scenarios.check import check_paths
+
+    return check_paths(paths, json=json, record_dir=record, out=sys.stdout)

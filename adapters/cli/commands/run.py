@@ -1,0 +1,195 @@
+"""``stepfold run``: from a prompt to its end, live."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stepfold.adapters.cli.commands.model import Vendor, limits_of, vendor
+from stepfold.adapters.cli.commands.stop_hooks import command_hooks
+from stepfold.adapters.cli.exits import FAILED, INTERRUPTED, Problem, exit_code
+from stepfold.adapters.cli.terminal.asking import AskOnTerminal, is_terminal, nobody
+from stepfold.adapters.cli.terminal.json_view import JsonView
+from stepfold.adapters.cli.terminal.stopping import stopping
+from stepfold.adapters.cli.terminal.view import View
+from stepfold.adapters.config_file import ConfigFileError, Settings, read_settings
+from stepfold.adapters.recording import Recording, RecordingError, read_recording
+from stepfold.adapters.tools.permission import CanUseTool
+from stepfold.adapters.tools.rules import Rules
+from stepfold.adapters.wiring import DEFAULT_MODEL, file_log, vendor_model, wired
+from stepfold.effects import Handle, LogMismatch
+from stepfold.effects import run as run_loop
+from stepfold.effects.ports import Hooks
+from stepfold.engine import Config, ConfigError
+from stepfold.engine.config import ModelSpec
+
+SYSTEM: Final = """\
+You work in the folder {folder}, with the tools that are offered. Look before you change anything, \
+change no more than the task needs, and say at the end what you did.\
+"""
+
+
+@attrs.frozen(kw_only=True)
+class Wishes:
+    """What was typed."""
+
+    prompt: str | None
+    model: str | None = None
+    folder: Path | None = None
+    config: Path | None = None
+    record: Path | None = None
+    resume: Path | None = None
+    allow_all: bool = False
+    quiet: bool = False
+    json: bool = False
+
+
+def run_command(wishes: Wishes) -> int:
+    """Run; return the exit code of the end.  What cannot be done is a ``Problem``, before a file is made."""
+    settings = _settings(wishes.config)
+    prompt = _prompt(wishes)
+    resumed = _resumed(wishes)
+    _check_record(wishes.record)
+    if wishes.folder is not None and not wishes.folder.is_dir():
+        raise Problem(f"--tools: {wishes.folder} is not a folder")
+    client = vendor()
+    try:
+        return asyncio.run(_session(wishes, settings, prompt, resumed, client))
+    except asyncio.CancelledError:
+        raise Problem("given up: the run was cut off; --resume goes on with it", INTERRUPTED) from None
+    except (LogMismatch, RecordingError, ConfigError) as error:
+        raise Problem(str(error)) from error
+    except OSError as error:
+        raise Problem(f"{error.filename or 'the recording'}: {error.strerror or error}", FAILED) from error
+
+
+# --------------------------------------------------------------- before the run
+
+
+def _settings(path: Path | None) -> Settings:
+    if path is None:
+        return Settings()
+    try:
+        return read_settings(path)
+    except ConfigFileError as error:
+        raise Problem(str(error)) from error
+
+
+def _prompt(wishes: Wishes) -> str | None:
+    if wishes.prompt is None:
+        if wishes.resume is None:
+            raise Problem("a prompt is missing: stepfold run PROMPT, or - to read it from the input")
+        return None
+    text = wishes.prompt if wishes.prompt != "-" else sys.stdin.buffer.read().decode(errors="replace")
+    if not text.strip():
+        raise Problem("the prompt is empty")
+    return text
+
+
+def _resumed(wishes: Wishes) -> Recording | None:
+    if wishes.resume is None:
+        return None
+    if wishes.record is not None:
+        raise Problem("--record and --resume exclude each other: --resume writes to its own file")
+    if wishes.model is not None:
+        raise Problem("--model and --resume exclude each other: a recording keeps its model")
+    try:
+        recording = read_recording(wishes.resume)
+    except RecordingError as error:
+        raise Problem(str(error)) from error
+    return recording
+
+
+def _check_record(path: Path | None) -> None:
+    if path is None:
+        return
+    if path.exists():
+        raise Problem(f"--record: {path} exists already; --resume {path} goes on with it")
+    if not path.parent.is_dir():
+        raise Problem(f"--record: {path.parent} is not a folder")
+
+
+async def _config(wishes: Wishes, settings: Settings, client: Vendor) -> Config:
+    """Return the Config of a new run, with the limits of its models."""
+    name = wishes.model or settings.values.get("model") or DEFAULT_MODEL
+    system = settings.values.get("system_prompt") or ""
+    if not system and wishes.folder is not None:
+        system = SYSTEM.format(folder=wishes.folder.resolve())
+    names = dict.fromkeys((name, *settings.values.get("fallback_models", ())))
+    given: tuple[ModelSpec, ...] = settings.values.get("models", ())
+    known = {spec.name for spec in given}
+    asked = await limits_of(client, [each for each in names if each not in known])
+    try:
+        return settings.config(model=name, models=(*given, *asked), system_prompt=system)
+    except ConfigError as error:
+        raise Problem(str(error)) from error
+
+
+# ----------------------------------------------------------------------- the run
+
+
+async def _session(
+    wishes: Wishes, settings: Settings, prompt: str | None, resumed: Recording | None, client: Vendor
+) -> int:
+    try:
+        config = resumed.begun.config if resumed else await _config(wishes, settings, client)
+        return await _run(wishes, settings, prompt, config, client)
+    finally:
+        await client.close()
+
+
+async def _run(
+    wishes: Wishes, settings: Settings, prompt: str | None, config: Config, client: Vendor
+) -> int:
+    view = JsonView(sys.stdout) if wishes.json else View(sys.stdout, quiet=wishes.quiet)
+    options = wired(
+        model=vendor_model(config, client.client),
+        folder=wishes.folder,
+        config=config,
+        rules=_rules(wishes, settings),
+        can_use_tool=_asking(view),
+        stop_hooks=_hooks(config, settings, wishes.folder),
+    )
+    if wishes.resume is not None:
+        options["config"] = None  # what was recorded stands
+    handle = Handle()
+    log = None
+    try:
+        with view, stopping(handle, _this_task(), view.say):
+            path = wishes.record or wishes.resume
+            log = options["log"] = None if path is None else file_log(path)
+            view.wait_for("the model")
+            result = await run_loop(prompt, on_item=view.show, handle=handle, **options)
+            view.finish(result)
+    finally:
+        if log is not None:
+            await log.close()
+    return exit_code(result.end)
+
+
+def _hooks(config: Config, settings: Settings, folder: Path | None) -> Hooks:
+    """Return the stop hooks; a recording knows their names, and the config file their commands."""
+    given = {hook.name for hook in settings.hooks}
+    if missing := [spec.name for spec in config.stop_hooks if spec.name not in given]:
+        raise Problem(f"the recording has the stop hook {missing[0]!r}: give its command with --config")
+    return command_hooks(settings.hooks, folder)
+
+
+def _rules(wishes: Wishes, settings: Settings) -> Rules:
+    if wishes.allow_all:
+        return Rules(allow=("*",), deny=settings.deny)
+    return Rules(allow=settings.allow, ask=settings.ask, deny=settings.deny, allow_read_only=True)
+
+
+def _asking(view: View | JsonView) -> CanUseTool:
+    return AskOnTerminal(view) if is_terminal() else nobody
+
+
+def _this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task

@@ -1,0 +1,203 @@
+"""
+What can be typed, and what becomes of what goes wrong.
+
+Each command has its file in ``commands/``; it is imported when it is used, so
+that help and completion stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Paths = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recordings.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line, and nothing else.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version as version_of
+
+        print(f"stepfold {version_of('stepfold')}")
+        raise typer.Exit
+
+
+@app.callback()
+def stepfold(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """An agent loop as an explicit state machine: run it, record it, replay it, check it."""
+
+
+@app.command()
+def run(
+    prompt: Annotated[
+        str | None,
+        typer.Argument(help="What to do; - reads it from the input. With --resume it may be left out."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model to ask.")] = None,
+    tools: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Offer bash, read, write, edit, glob and grep in this folder."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings, as TOML (docs/cli.md).")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep a recording in this new file.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="Go on with this recording.")] = None,
+    allow_all: Annotated[
+        bool, typer.Option("--allow-all", help="Run every tool without asking, but those that a rule denies.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
+    json: Json = False,
+) -> int:
+    """Run an agent from a prompt to its end. The exit code tells how it ended."""
+    from stepfold.adapters.cli.commands.run import Wishes, run_command
+
+    return run_command(
+        Wishes(
+            prompt=prompt,
+            model=model,
+            folder=tools,
+            config=config,
+            record=record,
+            resume=resume,
+            allow_all=allow_all,
+            quiet=quiet,
+            json=json,
+        )
+    )
+
+
+@app.command()
+def demo(
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the recordings in this folder.")
+    ] = None,
+) -> int:
+    """Show a whole session and every transition, without network or key."""
+    from stepfold.adapters.cli.commands.demo import demo_command
+
+    return demo_command(keep)
+
+
+@app.command()
+def replay(
+    files: Paths,
+    same: Annotated[
+        bool, typer.Option("--same", help="Also compare each recording with the first, event by event.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Fold recordings again and print their transitions and ends."""
+    from stepfold.adapters.cli.commands.replay import replay_command
+
+    return replay_command(files, same=same, json=json)
+
+
+@app.command()
+def check(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="FILE_OR_FOLDER...", help="Scenarios (docs/scenarios.md).")
+    ],
+    json: Json = False,
+    record: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep each run's recording in this folder.")
+    ] = None,
+) -> int:
+    """Play scenario files and compare what happens with what they expect."""
+    from stepfold.adapters.cli.commands.check import check_command
+
+    return check_command(paths, json=json, record=record)
+
+
+@app.command()
+def graph(
+    full: Annotated[bool, typer.Option("--full", help="Draw every row of the table.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON instead.")] = False,
+) -> int:
+    """Print the machine as a Mermaid diagram."""
+    from stepfold.adapters.cli.commands.graph import graph_command
+
+    return graph_command(full=full, json=json)
+
+
+@app.command()
+def version() -> int:
+    """Print the version."""
+    _print_version(True)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run the command line and return its exit code; nothing is ever raised.
+
+    Args:
+        arguments: Without the program's name; None: those of the process.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a character gets a question mark
+            stream.reconfigure(errors="replace")
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _pipe_closed()
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    from stepfold.adapters.cli.exits import BUG, INTERRUPTED, USAGE, Problem
+
+    try:
+        returned: Any = typer.main.get_command(app).main(
+            arguments, prog_name="stepfold", standalone_mode=False
+        )
+        return int(returned or 0)
+    except typer.TyperException as error:
+        if not arguments:  # the message is the help
+            print(error.format_message(), file=sys.stderr)
+            return USAGE
+        return _tell(error.format_message(), USAGE)
+    except Problem as problem:
+        return _tell(str(problem), problem.code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _tell("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get("STEPFOLD_TRACEBACK"):
+            raise
+        words = f"{type(error).__name__}: {error}"
+        return _tell(f"this is a bug: {words} (STEPFOLD_TRACEBACK=1 shows where)", BUG)
+
+
+def _tell(words: str, code: int) -> int:
+    print(f"stepfold: {' '.join(words.split())}", file=sys.stderr)
+    return code
+
+
+def _pipe_closed() -> int:
+    """The reader of the output went away: say nothing more, also not at the exit of Python."""
+    from stepfold.adapters.cli.exits import PIPE_CLOSED
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return PIPE_CLOSED

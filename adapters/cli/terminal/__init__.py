@@ -1,0 +1,1 @@
+"""What happens on the terminal: live output, JSON lines, questions, Ctrl+C."""

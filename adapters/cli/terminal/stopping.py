@@ -1,0 +1,43 @@
+"""Ctrl+C: once stops the run cleanly, twice gives up waiting for that, thrice ends the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from stepfold.adapters.cli.exits import INTERRUPTED
+from stepfold.effects import Handle
+from stepfold.engine.events import AbortKind
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def stopping(handle: Handle, task: asyncio.Task[Any], say: Callable[[str], None]) -> Iterator[None]:
+    """Let the signals of the terminal stop the run of *handle*, which *task* carries."""
+    loop = asyncio.get_running_loop()
+    heard = 0
+
+    def hear() -> None:
+        nonlocal heard
+        heard += 1
+        match heard:
+            case 1:
+                say("stopping; once more gives up waiting")
+                handle.abort(AbortKind.HARD)
+            case 2:
+                task.cancel()
+            case _:
+                os._exit(INTERRUPTED)
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, hear)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
