@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from stepfold.adapters.scenarios.judging.invariants import (
     request_violations,
     run_violations,
+    sampled,
     tape_violations,
 )
-from stepfold.adapters.scenarios.judging.observe import Request
 from stepfold.adapters.scenarios.playing.play import Played, Take, resume
 
-CHECKED = 20  # requests at each end of a resumed run that are checked
+CHECKED = 15_000  # messages of all requests of a resumed run that are checked
 MAX_STEPS = 30_000  # events played again for one log, all deaths together
 
 
@@ -50,17 +50,10 @@ def deaths(take: Take) -> list[int]:
     return sorted(chosen)
 
 
-def _sample(requests: list[Request]) -> list[Request]:
-    """Return *requests*; of many those at both ends, where a resumed run differs from the first."""
-    if len(requests) <= 2 * CHECKED:
-        return requests
-    return [*requests[:CHECKED], *requests[-CHECKED:]]
-
-
 def _resumed(played: Played, take: Take, events: int) -> Iterator[str]:
     seen, journal, tape = resume(played, take, events)
     if seen.end is None:
         yield "the resumed run has no terminal"
-    yield from request_violations(_sample(journal.requests))
+    yield from request_violations(sampled(journal.requests, CHECKED))
     yield from run_violations(seen)
     yield from tape_violations(tape)

@@ -54,6 +54,7 @@ class Director:
     counts: Counts = attrs.field(factory=Counts)
     fired: dict[int, int] = attrs.field(factory=dict)  # act -> events recorded when its point came
     closed: bool = False
+    _planned: list[int] = attrs.field(factory=list)  # acts whose point has come and that are not done
     _events: int = 0
     _numbers: dict[int, int] = attrs.field(factory=dict)  # effect id of a model call -> its number
     _blocks: dict[int, int] = attrs.field(factory=dict)  # effect id -> blocks so far
@@ -63,6 +64,7 @@ class Director:
     def bind(self, handle: Handle, consumer: asyncio.Task[object] | None) -> None:
         """Act on this run from now on."""
         self._handle, self._consumer, self.closed = handle, consumer, False
+        self._planned.clear()
 
     def happened(self, event: Event, effects: tuple[Effect, ...]) -> None:
         """Note an event; plan what the script says for the points that it brings."""
@@ -70,7 +72,14 @@ class Director:
         for index, act in enumerate(self.acts):
             if index not in self.fired and act.at in points:
                 self.fired[index] = self._events
-                self.clock.soon(partial(self._do, act.do))
+                self._planned.append(index)
+                self.clock.soon(partial(self._act, index))
+
+    def died(self) -> None:
+        """The process died: what it had not come to happens when its point comes again."""
+        for index in self._planned:
+            del self.fired[index]
+        self._planned.clear()
 
     def note(self, event: Event, effects: tuple[Effect, ...]) -> set[f.Point]:
         """Count an event; return the points that it brings."""
@@ -121,8 +130,9 @@ class Director:
                 return f.Point(f.Moment.RETRY_WAITING, self.counts.waits)
         return None
 
-    def _do(self, deed: f.Deed) -> None:
-        handle = self._handle
+    def _act(self, index: int) -> None:
+        self._planned.remove(index)
+        handle, deed = self._handle, self.acts[index].do
         if handle is None or handle.over:
             return  # the run has ended meanwhile: nobody hears it
         match deed:

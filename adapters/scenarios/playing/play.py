@@ -75,10 +75,9 @@ class Theatre:
             try:
                 result = run_virtual(self._consume(prompt, items), self.scene.clock, self._dies)
             except ProcessDied:
+                self.director.died()
                 prompt = None
                 continue
-            finally:
-                self.scene.clock.forget_soon()
             return RunSeen(tuple(items), None if result is None else result.end), result
 
     def _dies(self) -> None:
