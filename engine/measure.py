@@ -28,9 +28,9 @@ _RANK: Final = {
     PhaseKind.SAMPLING: 8,
     PhaseKind.CALLING: 9,
     PhaseKind.WAITING: 10,
-    PhaseKind.FITTING: 11,
     PhaseKind.COMPACTING: 11,
-    PhaseKind.PREPARING: 12,
+    PhaseKind.FITTING: 12,
+    PhaseKind.PREPARING: 13,
 }
 PLACES: Final = (
     "turns",
@@ -45,6 +45,7 @@ PLACES: Final = (
     "retries",
     "autocompact_retries",
     "reactive_retries",
+    "autocompact",
     "rank",
     "within",
 )
@@ -73,6 +74,7 @@ def measure(control: Control, config: Config) -> tuple[int, ...]:
         config.max_retries - attempts.retries,
         config.max_compactor_retries - book.retries,
         config.max_compactor_retries - book.reactive_retries,
+        int(book.tried is Tried.NOT),
         _RANK[control.phase],
         _within(control),
     )
@@ -97,18 +99,16 @@ def budget_left(control: Control, config: Config) -> int:
 
 
 def _within(control: Control) -> int:
-    """What falls inside one phase: hooks to ask, calls to begin and to end, one crash, one compaction."""
-    tried = int(control.compaction.tried is Tried.NOT)
+    """What falls inside one phase: hooks to ask, calls to begin and to end, one crash, one drain."""
     crash = int(not control.attempts.crashed)
-    staged = int(control.recovery.staged > 0)
     hooks, batch = control.hooks.left, control.batch
     if control.phase in (PhaseKind.SCHEDULING, PhaseKind.RUNNING):
         return 2 * batch.open
     if control.phase is PhaseKind.CHECKING:
         return 2 * hooks + crash
-    if control.phase in (PhaseKind.FITTING, PhaseKind.COMPACTING):
-        return 4 * tried + 2 * staged + crash
-    if control.phase is PhaseKind.REACTING:
+    if control.phase is PhaseKind.FITTING:
+        return int(control.recovery.staged > 0)
+    if control.phase in (PhaseKind.COMPACTING, PhaseKind.REACTING):
         return crash
     if control.phase is PhaseKind.ABORTING:
         return 2 * batch.active + int(batch.streaming)

@@ -195,7 +195,7 @@ class Hooks:
     left: int = 0
     blocking: int = 0
     prevented: bool = False
-    blocks_left: int = 0  # blocks that all hooks together may still spend in this run
+    blocks_left: int = 0  # blocks that all hooks together may still spend; spent by the continue
 
 
 @attrs.frozen(slots=False)

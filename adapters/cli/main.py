@@ -48,7 +48,9 @@ def stepfold(
 def run(
     prompt: Annotated[
         str | None,
-        typer.Argument(help="What to do; - reads it from the input. With --resume it may be left out."),
+        typer.Argument(
+            metavar="PROMPT", help="What to do; - reads it from the input. With --resume it may be left out."
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model to ask.")] = None,
     tools: Annotated[
@@ -86,7 +88,7 @@ def run(
     )
 
 
-@app.command()
+@app.command(short_help="Show every transition, without network or key.")
 def demo(
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the recordings in this folder.")
@@ -112,7 +114,7 @@ def replay(
     return replay_command(files, same=same, json=json)
 
 
-@app.command()
+@app.command(short_help="Play scenario files and compare.")
 def check(
     paths: Annotated[
         list[Path], typer.Argument(metavar="FILE_OR_FOLDER...", help="Scenarios (docs/scenarios.md).")

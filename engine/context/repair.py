@@ -64,9 +64,20 @@ def _count(report: list[str], number: int, what: str) -> None:
 
 
 def _without_empty_text(content: tuple[Block, ...], report: list[str]) -> tuple[Block, ...]:
-    kept = tuple(block for block in content if not (isinstance(block, Text) and not block.text.strip()))
+    kept = tuple(_without_blank_parts(block) for block in content if not _blank(block))
     _count(report, len(content) - len(kept), "empty text blocks dropped")
     return kept
+
+
+def _blank(block: Block) -> bool:
+    return isinstance(block, Text) and not block.text.strip()
+
+
+def _without_blank_parts(block: Block) -> Block:
+    """A result may be empty, but none of its texts may."""
+    if isinstance(block, ToolResult) and any(map(_blank, block.content)):
+        return attrs.evolve(block, content=tuple(part for part in block.content if not _blank(part)))
+    return block
 
 
 def _pair(messages: list[Message], report: list[str]) -> list[Message]:

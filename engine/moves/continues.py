@@ -209,7 +209,7 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
         spending=c.spending,
         fill=fill,
         batch=NO_BATCH,
-        hooks=_no_hooks_asked(c),
+        hooks=Hooks(due=c.hooks.due, blocks_left=c.hooks.blocks_left - c.hooks.blocking),
         queued=c.queued,
     )
     data = evolve(data, pending_tool_summary=None)

@@ -95,7 +95,6 @@ def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
                 hooks,
                 due=len(unspent(blocks, k)),
                 blocking=hooks.blocking + 1,
-                blocks_left=hooks.blocks_left - 1,
             )
         case HookVerdict.PREVENT:
             stop = stop or HookStop(name, words)

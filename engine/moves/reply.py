@@ -90,6 +90,7 @@ def with_schedule(reply: Reply, schedule: Schedule) -> Reply:
 
 def ended(call: Call, status: CallStatus, content: tuple[ResultBlock, ...]) -> Call:
     """Return *call* ended for good with *status* and its result."""
+    content = tuple(part for part in content if not (isinstance(part, Text) and not part.text.strip()))
     result = ToolResult(call.use.id, content, is_error=status is not CallStatus.COMPLETED)
     return Call(
         call.use,
