@@ -236,6 +236,7 @@ class Fold:
         if not self._started:
             return self._break("an answer ended that had not begun")
         self._take_reason(delta)
+        self._take_edits(event.get("context_management"))
         return self._count(event.get("usage"))
 
     # ------------------------------------------------------------ what is known

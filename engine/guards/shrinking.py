@@ -15,7 +15,7 @@ from stepfold.engine.state import Control, Withheld
 
 def under_threshold(c: Control, e: Compacted, k: Config) -> bool:
     """Autocompact brought the view under its threshold."""
-    return e.tokens < k.thresholds[c.attempts.fallbacks].autocompact
+    return bool(e.summary.strip()) and e.tokens < k.thresholds[c.attempts.fallbacks].autocompact
 
 
 def worked(c: Control, e: Compacted, k: Config) -> bool:
@@ -29,7 +29,7 @@ def worked(c: Control, e: Compacted, k: Config) -> bool:
     before = c.fill.tokens
     if c.recovery.withheld is Withheld.TOO_LONG:
         before = max(before, limits.window)
-    return e.tokens < min(limits.blocking, before)
+    return bool(e.summary.strip()) and e.tokens < min(limits.blocking, before)
 
 
 def _summary_too_long(c: Control, e: CompactionFailed) -> bool:

@@ -163,7 +163,7 @@ def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
     words = "the summary did not bring the view under its threshold"
     notice = Notice(NoticeKind.COMPACTION_FAILED, words, failures)
     effects: tuple[Effect, ...] = (Show(notice),)
-    if e.tokens < c.fill.tokens:
+    if e.summary.strip() and e.tokens < c.fill.tokens:
         data, fill, more, spending = compacted_data(c, s.data, s.phase.compact, e, k)
         effects, staged = (*effects, *more), 0
         book = evolve(book, compacted=True, turns_since=0)

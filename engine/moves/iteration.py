@@ -48,6 +48,7 @@ from stepfold.engine.state import (
     Layers,
     Move,
     Recovery,
+    Side,
     State,
     ToolContext,
 )
@@ -67,13 +68,15 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
         tokens = floor + estimate_messages(data.messages)
     prompt = Message(Role.USER, e.prompt, Origin.PROMPT)
     tools, depth = data.tool_context.tools, data.tool_context.depth
+    if data.side.tools_changed is not None:
+        tools = data.side.tools_changed
     context = ToolContext(tools, k.model, e.run_id, depth, smallest_limit(tools, k))
     data, fill = joined(data, Fill(tokens, floor), (prompt,))
     data = evolve(
         data,
         pending_tool_summary=None,
         tool_context=context,
-        side=evolve(data.side, prefetched=(), summary=None, last_calls=(), repeats=0),
+        side=Side(queue=data.side.queue),
         book=Book(
             seed=e.seed,
             hook_blocks=(0,) * len(k.stop_hooks),
