@@ -7,7 +7,7 @@ A junction is left in the same step in which it is entered.
 from __future__ import annotations
 
 import enum
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import attrs
 
@@ -223,6 +223,9 @@ class Done:
     kind: ClassVar = PhaseKind.DONE
     end: End
 
+
+PREPARING: Final = Preparing()
+FITTING: Final = Fitting()
 
 Phase: TypeAlias = (
     Idle

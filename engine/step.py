@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 from stepfold.engine.config import Config
 from stepfold.engine.effects import (
@@ -39,10 +39,11 @@ from stepfold.engine.events import (
     WaitElapsed,
 )
 from stepfold.engine.evolve import evolve
+from stepfold.engine.guards import always
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message
 from stepfold.engine.moves.ledger import with_ledger
-from stepfold.engine.phases import Idle, Phase, PhaseKind
+from stepfold.engine.phases import Idle, PhaseKind
 from stepfold.engine.state import (
     Collapse,
     Continue,
@@ -83,12 +84,19 @@ class UnexpectedEvent(Exception):
     """The event cannot happen in this phase.  The old state is still good."""
 
 
-def _by_cell(table: tuple[Row, ...]) -> dict[tuple[type, type], tuple[Row, ...]]:
+_Cell: TypeAlias = tuple[tuple[Callable[..., bool] | None, Row], ...]
+
+
+def _by_cell(table: tuple[Row, ...]) -> dict[tuple[type, type], _Cell]:
+    """Index *table* by phase and event; a last row, which always holds, has no condition to call."""
     cells: defaultdict[tuple[type, type], list[Row]] = defaultdict(list)
     for row in table:
         for phase in row.phases:
             cells[phase, row.event].append(row)
-    return {cell: tuple(rows) for cell, rows in cells.items()}
+    return {
+        cell: tuple((None if row.when is always else row.when, row) for row in rows)
+        for cell, rows in cells.items()
+    }
 
 
 _CELLS: Final = _by_cell(TABLE)
@@ -127,23 +135,20 @@ def step(state: State, event: Event, config: Config) -> Step:
     control, phase, transition = state.control, state.phase, state.control.transition
     effects: tuple[Effect, ...] = ()
     while True:
-        row = _row(control, phase, fact, config)
-        control, phase, data, more, count = row.by(State(control, phase, data, now_ms), fact, config)
+        for when, row in _CELLS.get((type(phase), type(fact)), ()):  # noqa: B007  (used behind the loop)
+            if when is None or when(control, fact, config):
+                break
+        else:
+            raise UnexpectedEvent(f"{type(fact).__name__} in phase {phase.kind}")
+        control, phase, data, more, payload = row.by(State(control, phase, data, now_ms), fact, config)
         if more:
             effects += more
         if isinstance(row.outcome, Continue):
-            transition = Transition(row.outcome, count)
-            effects += (Show(Continued(row.outcome, count, control.turn)),)
+            transition = Transition(row.outcome, payload)
+            effects += (Show(Continued(row.outcome, payload, control.turn)),)
         if type(phase) not in _JUNCTIONS:
             return State(_stamped(control, phase.kind, transition), phase, data, now_ms), effects
         fact = _ENTERED
-
-
-def _row(control: Control, phase: Phase, fact: Any, config: Config) -> Row:
-    for row in _CELLS.get((type(phase), type(fact)), ()):
-        if row.when(control, fact, config):
-            return row
-    raise UnexpectedEvent(f"{type(fact).__name__} in phase {phase.kind}")
 
 
 def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:

@@ -24,7 +24,7 @@ from stepfold.engine.moves.iteration import replaced
 from stepfold.engine.moves.ledger import one_more_request, owing, spec_of, spend, total, without
 from stepfold.engine.moves.reply import stream_ended
 from stepfold.engine.moves.turn import window_partial
-from stepfold.engine.phases import Compacting, Fitting, Reacting, Sampling
+from stepfold.engine.phases import FITTING, Compacting, Reacting, Sampling
 from stepfold.engine.state import (
     Batch,
     Compaction,
@@ -150,7 +150,7 @@ def take_compaction(s: State, e: Compacted, k: Config) -> Move:
     c = s.control
     data, fill, effects, spending = compacted_data(c, s.data, s.phase.compact, e, k)
     book = evolve(c.compaction, compacted=True, turns_since=0, failures=0, tried=Tried.WORKED)
-    return Move(_after(c, book, fill, spending, 0), Fitting(), data, effects)
+    return Move(_after(c, book, fill, spending, 0), FITTING, data, effects)
 
 
 def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
@@ -167,7 +167,7 @@ def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
         data, fill, more, spending = compacted_data(c, s.data, s.phase.compact, e, k)
         effects, staged = (*effects, *more), 0
         book = evolve(book, compacted=True, turns_since=0)
-    return Move(_after(c, book, fill, spending, staged), Fitting(), data, effects)
+    return Move(_after(c, book, fill, spending, staged), FITTING, data, effects)
 
 
 def fail_compaction(s: State, e: CompactionFailed | Resumed, k: Config) -> Move:
@@ -182,7 +182,7 @@ def fail_compaction(s: State, e: CompactionFailed | Resumed, k: Config) -> Move:
     book = evolve(c.compaction, failures=failures, tried=Tried.FAILED)
     control = _after(c, book, c.fill, spend(c, usage, spec_of(c, k)), c.recovery.staged)
     notice = Notice(NoticeKind.COMPACTION_FAILED, f"compaction failed: {words}", failures)
-    return Move(control, Fitting(), _booked(data, usage), (Show(notice),))
+    return Move(control, FITTING, _booked(data, usage), (Show(notice),))
 
 
 def react(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:

@@ -26,7 +26,7 @@ from stepfold.engine.moves.reply import (
     withdraw,
 )
 from stepfold.engine.moves.turn import kept, summarised, turn_joined, window_partial
-from stepfold.engine.phases import Preparing, Reacting, Sampling, Scheduling, Settling
+from stepfold.engine.phases import PREPARING, Reacting, Sampling, Scheduling, Settling
 from stepfold.engine.state import (
     Attempts,
     Batch,
@@ -38,6 +38,7 @@ from stepfold.engine.state import (
     Recovery,
     Spending,
     State,
+    Tried,
     Withheld,
 )
 
@@ -54,7 +55,13 @@ NO_BATCH = Batch()
 def _fresh(c: Control) -> Compaction:
     """This iteration's book of autocompact, ready for the next."""
     book = c.compaction
+    if book.tried is Tried.NOT and not book.retries and not book.reactive_retries:
+        return book
     return Compaction(compacted=book.compacted, turns_since=book.turns_since, failures=book.failures)
+
+
+def _a_turn_older(book: Compaction) -> Compaction:
+    return evolve(book, turns_since=book.turns_since + 1) if book.compacted else book
 
 
 def _same_model(c: Control) -> Attempts:
@@ -94,7 +101,7 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
         queued=c.queued,
     )
     data = evolve(data, pending_tool_summary=None)
-    return Move(control, Preparing(), data, (*shown, *effects, *drains), count)
+    return Move(control, PREPARING, data, (*shown, *effects, *drains), count)
 
 
 def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
@@ -124,7 +131,7 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
         queued=c.queued,
     )
     data = evolve(data, pending_tool_summary=None)
-    return Move(control, Preparing(), data, effects)
+    return Move(control, PREPARING, data, effects)
 
 
 def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
@@ -152,7 +159,7 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
         queued=c.queued,
     )
     data = evolve(data, pending_tool_summary=None)
-    return Move(control, Preparing(), data, (*shown, *effects))
+    return Move(control, PREPARING, data, (*shown, *effects))
 
 
 def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
@@ -183,7 +190,7 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
         queued=c.queued,
     )
     data = evolve(data, pending_tool_summary=None)
-    return Move(control, Preparing(), data, (*shown, *effects), attempt)
+    return Move(control, PREPARING, data, (*shown, *effects), attempt)
 
 
 def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
@@ -214,7 +221,7 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     )
     data = evolve(data, pending_tool_summary=None)
     shown = tuple(Show(MessageShown(message)) for message in errors)
-    return Move(control, Preparing(), data, (*verdicts.effects, *shown), len(errors))
+    return Move(control, PREPARING, data, (*verdicts.effects, *shown), len(errors))
 
 
 def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
@@ -258,7 +265,7 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
         queued=c.queued,
     )
     data = evolve(data, pending_tool_summary=None)
-    return Move(control, Preparing(), data, (), continuations)
+    return Move(control, PREPARING, data, (), continuations)
 
 
 def next_turn(s: State, e: Entered, k: Config) -> Move:
@@ -274,11 +281,7 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
         turn=turn,
         stop=c.stop,
         abort=c.abort,
-        compaction=Compaction(
-            compacted=c.compaction.compacted,
-            turns_since=c.compaction.turns_since + c.compaction.compacted,
-            failures=c.compaction.failures,
-        ),
+        compaction=_a_turn_older(_fresh(c)),
         recovery=Recovery(
             output_recoveries=0,
             reactive_compacted=False,
@@ -293,4 +296,4 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=0,
     )
-    return Move(control, Preparing(), data, (*effects, *summary))
+    return Move(control, PREPARING, data, (*effects, *summary))

@@ -36,7 +36,7 @@ from stepfold.engine.messages import (
     ToolUse,
 )
 from stepfold.engine.moves.ledger import cancel_staging, joined, one_more_request, owing, spec_of
-from stepfold.engine.phases import Calling, Fitting, Idle, Preparing, Reply, Sampling
+from stepfold.engine.phases import FITTING, PREPARING, Calling, Idle, Reply, Sampling
 from stepfold.engine.state import (
     Batch,
     Book,
@@ -93,7 +93,7 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
     if k.prefetch_memories and not k.nested:
         order = Prefetch(data.ledger.next_id, PrefetchKind.MEMORIES, data.messages)
         data, effects = owing(data, order), (*effects, order)
-    return Move(control, Preparing(), data, effects)
+    return Move(control, PREPARING, data, effects)
 
 
 def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
@@ -135,7 +135,7 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
     """Run the pure layers, light before heavy, and start what runs beside the iteration."""
     control, data = s.control, s.data
     if k.nested:
-        return Move(control, Fitting(), data)
+        return Move(control, FITTING, data)
     effects: tuple[Effect, ...] = ()
     fill, limits = control.fill, k.thresholds[control.attempts.fallbacks]
     if k.snip_above_tokens is not None and fill.tokens > k.snip_above_tokens:
@@ -160,7 +160,7 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
     staged = len(data.layers.collapses)
     if staged != control.recovery.staged:
         control = evolve(control, recovery=evolve(control.recovery, staged=staged))
-    return Move(control, Fitting(), data, effects)
+    return Move(control, FITTING, data, effects)
 
 
 def _outstanding(data: Data, kind: PrefetchKind) -> bool:
@@ -251,7 +251,7 @@ def drained(control: Control, data: Data) -> tuple[Control, Data, tuple[Effect, 
 def drain_staged(s: State, e: Entered, k: Config) -> Move:
     """Commit what is staged before autocompact is tested."""
     control, data, effects, _ = drained(s.control, s.data)
-    return Move(control, Fitting(), data, effects)
+    return Move(control, FITTING, data, effects)
 
 
 def fits(s: State, e: Entered, k: Config) -> Move:
