@@ -14,7 +14,8 @@ What cannot be said so is not cleared: an id is left standing rather than
 another result lost.  That happens where one tool has, before the newest id, a
 use to clear and a use to stay (a result that came later in the same batch is
 no such case: the loop clears the oldest first).  Among the cuts that are
-possible the one that clears most ids is taken.  Whether ``keep`` counts the
+possible the one that clears most ids is taken, the earliest of equals: it stays
+as it is while the history grows, and so does the prompt cache.  Whether ``keep`` counts the
 uses of excluded and of server tools is not documented; it is counted here as
 if it did, which in the other case clears less, never more.
 """
@@ -55,7 +56,7 @@ def clearing(ids: Sequence[str], messages: Sequence[Message]) -> Edit:
         by_tool[name] = by_tool.get(name, 0) + 1
         if name not in excluded:
             count += 1
-            if count >= best:
+            if count > best:
                 best, best_cut, best_excluded = count, place, frozenset(excluded)
     if not best:
         return Edit(None, tuple(ids))

@@ -134,7 +134,7 @@ def _marked(messages: list[Wire], cache: str | None) -> list[Wire]:
     """
     if cache is None:
         return messages
-    left = 1
+    left = 2
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if message["role"] != Role.USER.value or message["content"][-1]["type"] not in _MARKABLE:

@@ -230,6 +230,27 @@ def test_a_break_after_the_answer_does_not_matter(name: str, events: list[Json],
     run(work())
 
 
+def test_nobody_waits_long_for_the_end_of_a_body_whose_answer_is_whole() -> None:
+    """The client itself would wait ten minutes here."""
+
+    async def work() -> None:
+        async with Loopback([stream(answer(text_events("done")), Ending.HANG)]) as api, port(api) as model:
+            async with asyncio.timeout(20):
+                assert Stop.END_TURN is closed(await parts_of(model, order())).stop
+
+    run(work())
+
+
+def test_a_connection_is_used_again() -> None:
+    async def work() -> None:
+        async with Loopback([stream(answer(text_events("done")))] * 3) as api, port(api) as model:
+            for _ in range(3):
+                closed(await parts_of(model, order()))
+            assert (3, 1) == (len(api.requests), api.connections)
+
+    run(work())
+
+
 def test_closing_the_iterator_closes_the_connection() -> None:
     async def work() -> None:
         async with Loopback([stream(BEGINNING, Ending.HANG)]) as api, port(api) as model:

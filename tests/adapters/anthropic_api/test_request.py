@@ -270,6 +270,7 @@ CLEARINGS: list[tuple[str, list[str], Sequence[str], Edit]] = [
     ("a gap", ["read", "read", "read", "read"], ["t1", "t3"], Edit(edit(3), ("t3",))),
     ("a gap, the larger part", ["look", "read", "read", "look", "look"], ["t2", "t3", "t4"],
      Edit(edit(2, "look"), ("t4",))),
+    ("two cuts as good", ["look", "look", "read"], ["t1", "t3"], Edit(edit(2), ("t3",))),
     ("gone from the view", ["read"], ["t9"], Edit(None, ("t9",))),
     ("some gone", ["read", "read"], ["t0", "t1"], Edit(edit(1), ("t0",))),
 ]
