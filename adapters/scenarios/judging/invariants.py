@@ -189,7 +189,8 @@ def _unsafe_calls(steps: list[Step]) -> Iterator[str]:
         for effect in one.effects:
             if isinstance(effect, RunTool) and effect.call.id in unsafe and streaming:
                 yield f"the unsafe call {effect.call.id} started before its answer was complete"
-            streaming = streaming or isinstance(effect, CallModel)
+            if isinstance(effect, CallModel):
+                streaming, unsafe = True, set()
 
 
 def _transitions(steps: list[Step]) -> Iterator[str]:
