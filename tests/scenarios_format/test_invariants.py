@@ -19,6 +19,7 @@ from stepfold.adapters.scenarios.judging.invariants import (
     violations,
 )
 from stepfold.adapters.scenarios.judging.observe import Journal, Request, RunSeen, Span
+from stepfold.adapters.scenarios.judging.thinking import thinking_violations
 from stepfold.adapters.scenarios.playing.play import Played, Take, play, resume
 from stepfold.adapters.scenarios.playing.tape import Step, Tape, state_before
 from stepfold.adapters.scenarios.reading.load import loads
@@ -236,6 +237,19 @@ def test_a_request_that_the_api_would_refuse() -> None:
     found = list(request_violations([Request(3, CallModel(1, view, "main", 10))]))
 
     assert any(violation.startswith("request of call 3: no results follow for t1") for violation in found)
+
+
+def test_thinking_for_another_model() -> None:
+    head = SCRIPT.replace('{ text = "I look." }', '{ thinking = "hm", signature = "s" }')
+    right = play(loads(head))
+    (first, *rest) = right.observed.journal.requests
+    unbound = (attrs.evolve(message, model="") for message in rest[0].order.messages)
+    order = attrs.evolve(rest[0].order, model="other", messages=History[Message]().extend(unbound))
+
+    assert [] == list(thinking_violations(right, [first, *rest]))
+    assert ["request of call 2: thinking that other did not write"] == list(
+        thinking_violations(right, [first, Request(2, order)])
+    )
 
 
 def test_a_history_that_no_prompt_can_follow(played: Played) -> None:

@@ -17,6 +17,7 @@ from stepfold.adapters.scenarios.format import Tool
 from stepfold.adapters.scenarios.judging.limits import limit_violations
 from stepfold.adapters.scenarios.judging.observe import Journal, Request, RunSeen, Span, shape_of
 from stepfold.adapters.scenarios.judging.protocol import complaints
+from stepfold.adapters.scenarios.judging.thinking import thinking_violations
 from stepfold.adapters.scenarios.playing.play import Played
 from stepfold.adapters.scenarios.playing.tape import Step, Tape, state_before
 from stepfold.effects import fold, trace
@@ -51,6 +52,7 @@ CLEAN = frozenset({Stop.END_TURN, Stop.STOP_SEQUENCE, Stop.TOOL_USE, Stop.OTHER}
 def violations(played: Played) -> list[str]:
     """Return what does not hold of a played scenario, crashes apart."""
     found = [*request_violations(sampled(played.observed.journal.requests, CHECKED))]
+    found += thinking_violations(played, sampled(played.observed.journal.requests, CHECKED))
     for run in played.observed.runs:
         found += run_violations(run)
     found += tool_violations(played.observed.journal, played.scenario.world.tools)
