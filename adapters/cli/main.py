@@ -23,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Paths = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recordings.")]
+Paths = Annotated[list[Path], typer.Argument(metavar="FILE", help="Recordings.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line, and nothing else.")]
 
 
@@ -117,7 +117,7 @@ def replay(
 @app.command(short_help="Play scenario files and compare.")
 def check(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="FILE_OR_FOLDER...", help="Scenarios (docs/scenarios.md).")
+        list[Path], typer.Argument(metavar="FILE_OR_FOLDER", help="Scenarios (docs/scenarios.md).")
     ],
     json: Json = False,
     record: Annotated[
@@ -170,10 +170,12 @@ def _run(arguments: list[str]) -> int:
     from stepfold.adapters.cli.exits import BUG, INTERRUPTED, USAGE, Problem
 
     try:
-        returned: Any = typer.main.get_command(app).main(
-            arguments, prog_name="stepfold", standalone_mode=False
-        )
+        command = typer.main.get_command(app)
+        with command.make_context("stepfold", arguments) as context:
+            returned: Any = command.invoke(context)
         return int(returned or 0)
+    except typer.Exit as leaving:
+        return leaving.exit_code
     except typer.TyperException as error:
         if not arguments:  # the message is the help
             print(error.format_message(), file=sys.stderr)

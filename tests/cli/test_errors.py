@@ -1,0 +1,137 @@
+"""What only this file catches: a traceback, a second line, a file half written where something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stepfold.adapters.cli.exits import BUG, USAGE
+from tests.adapters.anthropic_api.loopback import Loopback, Received, Reply, failing
+from tests.cli.process import Ended, ran, scripted, stepfold, told, with_key
+
+NO_API = with_key("http://127.0.0.1:9")  # nothing listens there
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "unknown.toml").write_text("\nmax_turn = 3\n")
+    (tmp_path / "wrong.toml").write_text("max_turns = 'many'\n")
+    (tmp_path / "broken.toml").write_text("max_turns = [\n")
+    (tmp_path / "nonsense.jsonl").write_text("hello\n")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "damaged.jsonl").write_text('{"stepfold":1,"schema":1}\n{"n":1}\n{"n":2}\n')
+    (tmp_path / "bad.toml").write_text("format = 1\ntitle = 'x'\ncolour = 3\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rum"], "No such command 'rum'. Did you mean 'run'?"),
+        (["run", "x", "--tols", "."], "No such option: --tols"),
+        (["run", "x", "y"], "unexpected extra argument"),
+        (["run"], "a prompt is missing"),
+        (["run", "  "], "the prompt is empty"),
+        (["run", "-"], "the prompt is empty"),
+        (["run", "x"], "no credentials: set ANTHROPIC_API_KEY"),
+        (["run", "x", "--config", "no.toml"], "no.toml: cannot be read: No such file or directory"),
+        (["run", "x", "--config", "."], ".: cannot be read: Is a directory"),
+        (["run", "x", "--config", "unknown.toml"], "unknown.toml:2: max_turn: there is no such key"),
+        (["run", "x", "--config", "wrong.toml"], "wrong.toml:1: max_turns: 'many' is not allowed"),
+        (["run", "x", "--config", "broken.toml"], "broken.toml:1: is not TOML"),
+        (["run", "x", "--tools", "nowhere"], "--tools: nowhere is not a folder"),
+        (["run", "x", "--tools", "bad.toml"], "--tools: bad.toml is not a folder"),
+        (["run", "x", "--record", "empty.jsonl"], "--record: empty.jsonl exists already"),
+        (["run", "x", "--record", "no/r.jsonl"], "--record: no is not a folder"),
+        (["run", "x", "--resume", "no.jsonl"], "no.jsonl: No such file or directory"),
+        (["run", "x", "--resume", "nonsense.jsonl"], "nonsense.jsonl, line 1: it is no recording"),
+        (["run", "x", "--resume", "empty.jsonl"], "empty.jsonl: it is empty"),
+        (["run", "x", "--resume", "damaged.jsonl"], "damaged.jsonl, line 1"),
+        (["run", "x", "--resume", "a", "--record", "b"], "--record and --resume exclude each other"),
+        (["run", "x", "--resume", "a", "--model", "m"], "--model and --resume exclude each other"),
+        (["replay"], "Missing argument 'FILE"),
+        (["replay", "no.jsonl"], "no.jsonl: No such file or directory"),
+        (["replay", "nonsense.jsonl"], "nonsense.jsonl, line 1: it is no recording"),
+        (["replay", "damaged.jsonl"], "damaged.jsonl, line 1"),
+        (["replay", "."], ".: Is a directory"),
+        (["demo", "--keep", "."], "--keep: . is not empty"),
+        (["demo", "--keep", "bad.toml"], "--keep: bad.toml: "),
+        (["graph", "--jsn"], "No such option: --jsn"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_one_line(arguments: list[str], words: str, folder: Path) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+
+    ended = told(folder, *arguments)
+
+    assert (USAGE, "") == (ended.code, ended.out)
+    assert words in ended.complaint
+    assert before == sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["check", "no.toml"], ["check", "bad.toml"], ["check", "broken.toml"]])
+def test_scenarios_that_cannot_be_played_are_named(arguments: list[str], folder: Path) -> None:
+    ended = told(folder, *arguments)
+
+    assert USAGE == ended.code
+    assert arguments[1] in ended.out.splitlines()[0]
+    assert "Traceback" not in ended.out + ended.err
+
+
+def against(folder: Path, script: Callable[[Received], Reply], *arguments: str) -> Ended:
+    async def work() -> Ended:
+        async with Loopback(script) as api:
+            return await stepfold(folder, "run", "x", *arguments, env=with_key(api.url))
+
+    return ran(work())
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (failing(404, "not_found_error", "model: gpt"), "unknown model 'gpt': model: gpt"),
+        (failing(401, "authentication_error", "invalid key"), "the API refuses the credentials: invalid key"),
+        (failing(403, "permission_error", "not for you"), "the API refuses the credentials: not for you"),
+        (failing(500, "api_error", "broken"), "the model 'gpt' cannot be looked up: broken"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_told_before_anything_is_made(
+    reply: Reply, words: str, tmp_path: Path
+) -> None:
+    ended = against(tmp_path, lambda request: reply, "--model", "gpt", "--record", "r.jsonl")
+
+    assert (USAGE, "") == (ended.code, ended.out)
+    assert words in ended.complaint
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_no_network_and_an_unknown_model(tmp_path: Path) -> None:
+    ended = told(tmp_path, "run", "x", "--model", "gpt", "--record", "r.jsonl", env=NO_API)
+
+    assert USAGE == ended.code
+    assert "the model 'gpt' cannot be looked up" in ended.complaint
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_money_limit_without_prices(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("model = 'gpt'\nmax_cost = 5\n")
+
+    ended = against(tmp_path, scripted(models=("gpt",)), "--config", "c.toml")
+
+    assert USAGE == ended.code
+    assert "max_cost: models has no input_price and output_price for 'gpt'" in ended.complaint
+
+
+def test_a_bug_is_one_line_and_says_how_to_see_more(tmp_path: Path) -> None:
+    (tmp_path / "rich.py").write_text("raise RuntimeError('planted')\n")
+    python_path = {"PYTHONPATH": str(tmp_path)}
+
+    ended = told(tmp_path, "demo", env=python_path)
+    shown = told(tmp_path, "demo", env={**python_path, "STEPFOLD_TRACEBACK": "1"})
+
+    assert BUG == ended.code
+    assert "this is a bug: RuntimeError: planted (STEPFOLD_TRACEBACK=1 shows where)" == ended.complaint
+    assert "Traceback" in shown.err
