@@ -53,11 +53,12 @@ def failure_of_body(
     status: int, body: Any, request_id: str = "", retry_after_ms: int | None = None
 ) -> Failure:
     """Return the failure that an error body of the API is; *status* is 200 where it came as an answer."""
-    error = body.get("error") if isinstance(body, dict) else None
-    fields: dict[str, Any] = error if isinstance(error, dict) else {}
+    whole: dict[str, Any] = body if isinstance(body, dict) else {}
+    error = whole.get("error")
+    fields: dict[str, Any] = error if isinstance(error, dict) else whole  # a cloud's has no envelope
     details = fields.get("details")
     code = details.get("error_code") if isinstance(details, dict) else None
-    named = request_id or (body.get("request_id") if isinstance(body, dict) else "") or ""
+    named = request_id or whole.get("request_id") or ""
     words = fields.get("message") or (body if isinstance(body, str) else json.dumps(body, default=str))
     return classify(
         status,

@@ -153,6 +153,7 @@ def json_of(text: bytes) -> Reply:
 CALL = {"type": "tool_use", "id": "a", "name": "b", "input": {}}
 PIECE = piece({"type": "text_delta", "text": "x"})
 BUSY = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
+CLOUD = Reply(400, (("content-type", "application/json"),), (b'{"message":"Input is too long"}',))
 PAGE = Reply(502, (("content-type", "text/html"),), (b"<h1>Bad Gateway</h1>",))
 SILENCE = Reply(silent=True, ending=Ending.HANG)
 BROKEN = [
@@ -176,6 +177,7 @@ BROKEN = [
     Broken("no UTF-8", events_of(b"event: message_start\ndata: \xff\n\n"), K.TRANSPORT, "cannot be read"),
     Broken("JSON, but no object", events_of(b"event: x\ndata: [1]\n\n"), K.CUT, "no object"),
     Broken("a page of a proxy", PAGE, K.SERVER, "Bad Gateway"),
+    Broken("an error of a cloud", CLOUD, K.PROMPT_TOO_LONG, "Input is too long"),
     Broken("something else in one piece", json_of(b'{"object":"x"}'), K.CUT, "no message"),
     Broken("half of something", json_of(b'{"type":"mess'), K.TRANSPORT, "cannot be read"),
     Broken("an error that says 200", json_of(BUSY), K.OVERLOADED, "busy"),

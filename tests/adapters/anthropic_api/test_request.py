@@ -7,9 +7,10 @@ and that nothing is rendered twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import anthropic
 import pytest
 
 from stepfold.adapters.anthropic_api import wire
@@ -42,7 +43,7 @@ from tests.adapters.anthropic_api.asking import (
     run,
     text_events,
 )
-from tests.adapters.anthropic_api.loopback import Json, Loopback, Received, stream
+from tests.adapters.anthropic_api.loopback import Json, Loopback, Received, failing, stream
 
 READ = ToolSpec("read", "reads", '{"type":"object"}', clearable=True)
 OK = stream(answer(text_events("ok")))
@@ -181,6 +182,37 @@ def test_a_tool_that_is_no_json_is_a_failed_call(broken: ToolSpec) -> None:
         async with Loopback([]) as api, port(api) as model:
             failure = failed(await parts_of(model, order(tools=(broken,)))).failure
             assert (FailureKind.INVALID, []) == (failure.kind, api.requests)
+
+    run(work())
+
+
+# ---------------------------------------------------------------- clients of other clouds
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [
+        (lambda url: anthropic.AsyncAnthropicFoundry(api_key="k", base_url=url), "/v1/messages"),
+        (
+            lambda url: anthropic.AsyncAnthropicVertex(
+                access_token="t", project_id="p", region="r", base_url=url
+            ),
+            f"/projects/p/locations/r/publishers/anthropic/models/{MODEL}:streamRawPredict",
+        ),
+    ],
+    ids=["Foundry", "Vertex"],
+)
+def test_any_async_client_of_the_sdk_will_do(make: Callable[[str], Any], path: str) -> None:
+    async def work() -> None:
+        busy = failing(529, "overloaded_error", "busy")
+        async with Loopback([OK, busy]) as api:
+            async with make(api.url) as client:
+                model = AnthropicModel(client)
+                closed(await parts_of(model, order(task_budget=TaskBudget(50_000))))
+                failure = failed(await parts_of(model, order())).failure
+            assert FailureKind.OVERLOADED is failure.kind
+            assert [path, path] == [request.path for request in api.requests]
+            assert "task-budgets-2026-03-13" == api.requests[0].headers["anthropic-beta"]
 
     run(work())
 
