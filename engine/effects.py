@@ -10,16 +10,15 @@ from __future__ import annotations
 import enum
 from typing import TypeAlias
 
-import attrs
-
 from stepfold.engine.events import CallStatus, PrefetchKind, ToolSpec
 from stepfold.engine.failures import Failure
+from stepfold.engine.frozen import frozen
 from stepfold.engine.history import History
 from stepfold.engine.messages import Block, Message, ResultBlock, ToolUse
 from stepfold.engine.terminals import End
 
 
-@attrs.frozen(slots=False)
+@frozen
 class TaskBudget:
     """The server-side budget of the task; ``remaining`` None until the first compaction."""
 
@@ -27,7 +26,7 @@ class TaskBudget:
     remaining: int | None = None
 
 
-@attrs.frozen(slots=False)
+@frozen
 class CallModel:
     """
     Send one request and stream the answer.
@@ -51,14 +50,14 @@ class CallModel:
     tool_choice_none: bool = False
 
 
-@attrs.frozen(slots=False)
+@frozen
 class CancelModel:
     """Close the stream; its ``StreamCancelled`` brings what was received."""
 
     id: int
 
 
-@attrs.frozen(slots=False)
+@frozen
 class RunTool:
     """Run one call.  ``input`` is what the tool gets: a hook may have changed it."""
 
@@ -67,21 +66,21 @@ class RunTool:
     input: str
 
 
-@attrs.frozen(slots=False)
+@frozen
 class CancelTool:
     """Stop a running call; its answer, if any, will be late."""
 
     id: int
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Cancel:
     """Stop any other effect, by id."""
 
     id: int
 
 
-@attrs.frozen(slots=False)
+@frozen
 class AskPermission:
     """Ask the hooks before the tool, then the user, about one call."""
 
@@ -96,7 +95,7 @@ class CompactReason(enum.StrEnum):
     REACTIVE = "reactive"
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Compact:
     """
     Summarise ``head``; ``tail`` stays as it is behind the summary.
@@ -118,7 +117,7 @@ class Compact:
     floor: int = 0
 
 
-@attrs.frozen(slots=False)
+@frozen
 class StageCollapse:
     """Summarise ``span`` in the background; it ends at index ``through`` of the view."""
 
@@ -127,7 +126,7 @@ class StageCollapse:
     through: int = 0
 
 
-@attrs.frozen(slots=False)
+@frozen
 class RunHook:
     """Ask one stop hook.  ``active`` says that a stop hook has sent the model back in this run."""
 
@@ -137,7 +136,7 @@ class RunHook:
     messages: History[Message]
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Wait:
     """Wait ``ms``, of which ``jitter_ms`` is jitter, before trying again."""
 
@@ -146,7 +145,7 @@ class Wait:
     jitter_ms: int = 0
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Summarise:
     """Let a small model write one line about a tool batch."""
 
@@ -155,7 +154,7 @@ class Summarise:
     results: Message
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Prefetch:
     """Look for memories or skills beside the run."""
 
@@ -164,7 +163,7 @@ class Prefetch:
     messages: History[Message]
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Background:
     """Classification, suggestions, memory extraction: decides nothing, nobody waits for it."""
 
@@ -193,7 +192,7 @@ class NoticeKind(enum.StrEnum):
     RESUMED = "resumed"
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Notice:
     """Something worth telling; ``count`` is tokens, turns, rounds or ms, as the text says."""
 
@@ -202,7 +201,7 @@ class Notice:
     count: int = 0
 
 
-@attrs.frozen(slots=False)
+@frozen
 class BlockShown:
     """A whole block of the answer to call ``call_id``."""
 
@@ -210,7 +209,7 @@ class BlockShown:
     block: Block
 
 
-@attrs.frozen(slots=False)
+@frozen
 class CallShown:
     """A tool call ended; ``synthetic`` where the loop and not the tool wrote the result."""
 
@@ -221,21 +220,21 @@ class CallShown:
     original_id: str = ""  # the id as the model gave it
 
 
-@attrs.frozen(slots=False)
+@frozen
 class MessageShown:
     """A message that joined the view other than through a block or a call."""
 
     message: Message
 
 
-@attrs.frozen(slots=False)
+@frozen
 class ErrorShown:
     """An error that no rung recovered; only the terminal follows."""
 
     failure: Failure
 
 
-@attrs.frozen(slots=False)
+@frozen
 class SummaryShown:
     """What a tool batch did, in one line."""
 
@@ -243,7 +242,7 @@ class SummaryShown:
     text: str
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Continued:
     """The loop goes round again; ``count`` is the payload (collapses committed, attempt)."""
 
@@ -257,14 +256,14 @@ Shown: TypeAlias = (
 )
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Show:
     """Hand something to the consumer."""
 
     item: Shown
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Tombstone:
     """Withdraw what the consumer saw of call ``call_id``."""
 
@@ -278,7 +277,7 @@ class Mark(enum.StrEnum):
     REFUSED = "refused"
 
 
-@attrs.frozen(slots=False)
+@frozen
 class MarkCommand:
     """Tell the queue that a command joined or was refused."""
 
@@ -286,7 +285,7 @@ class MarkCommand:
     mark: Mark
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Finish:
     """The run is over."""
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import enum
 from typing import TypeAlias
 
-import attrs
-
 from stepfold.engine.failures import Failure
+from stepfold.engine.frozen import frozen
 from stepfold.engine.messages import Block, Message, ResultBlock
 
 
@@ -80,7 +79,7 @@ class PrefetchKind(enum.StrEnum):
     SKILLS = "skills"
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Usage:
     """Tokens that the API reported for one response: integers >= 0, cumulative, not increments."""
 
@@ -95,7 +94,7 @@ class Usage:
         return self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens
 
 
-@attrs.frozen
+@frozen(slots=True)
 class CallFacts:
     """
     What the border knows of one call (specification, section 6).
@@ -114,7 +113,7 @@ class CallFacts:
     problem: str = ""
 
 
-@attrs.frozen
+@frozen
 class HookStop:
     """A hook before or after a tool asked to stop the run."""
 
@@ -122,7 +121,7 @@ class HookStop:
     words: str = ""
 
 
-@attrs.frozen
+@frozen
 class ToolSpec:
     """
     A tool on offer.  Traits are named like MCP's hints.
@@ -140,7 +139,7 @@ class ToolSpec:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class Command:
     """Words queued by the user while a run goes on."""
 
@@ -148,7 +147,7 @@ class Command:
     content: tuple[Block, ...]
 
 
-@attrs.frozen
+@frozen
 class RunStarted:
     """The user sent a prompt.  The only source of outside ids: run id and jitter seed."""
 
@@ -158,7 +157,7 @@ class RunStarted:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen(slots=True)
 class BlockCompleted:
     """One block of the answer is whole.  ``facts`` is given for a ``ToolUse``."""
 
@@ -168,7 +167,7 @@ class BlockCompleted:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen(slots=True)
 class StreamClosed:
     """
     The answer ended as the API ends answers.
@@ -189,7 +188,7 @@ class StreamClosed:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class StreamFailed:
     """The call failed, before or in its stream; ``shown`` says whether the consumer saw anything of it."""
 
@@ -201,7 +200,7 @@ class StreamFailed:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class StreamCancelled:
     """The call was cancelled by ``CancelModel``; brings what had been received."""
 
@@ -212,7 +211,7 @@ class StreamCancelled:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen(slots=True)
 class ToolEnded:
     """
     A tool call ended: completed, failed (raised, timed out) or cancelled by itself.
@@ -229,7 +228,7 @@ class ToolEnded:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class PermissionAnswered:
     """Hooks before the tool and the user's callback have spoken; ``input`` is a changed input (JSON text)."""
 
@@ -241,7 +240,7 @@ class PermissionAnswered:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class Compacted:
     """The compactor made a summary.  ``tokens`` is the estimate of the whole new view."""
 
@@ -253,7 +252,7 @@ class Compacted:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class CompactionFailed:
     """The compactor gave no usable summary."""
 
@@ -263,7 +262,7 @@ class CompactionFailed:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class CollapseStaged:
     """A span was summarised in the background; ``summary`` None says that it failed."""
 
@@ -272,7 +271,7 @@ class CollapseStaged:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class HookAnswered:
     """A stop hook answered, crashed or timed out."""
 
@@ -282,7 +281,7 @@ class HookAnswered:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class WaitElapsed:
     """A back-off is over."""
 
@@ -290,7 +289,7 @@ class WaitElapsed:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class SummaryReady:
     """The small model summarised a tool batch; None says that it failed."""
 
@@ -299,7 +298,7 @@ class SummaryReady:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class Prefetched:
     """Memories or skills were found; no text says that there are none."""
 
@@ -308,7 +307,7 @@ class Prefetched:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class ToolsChanged:
     """The host offers other tools from the next request on."""
 
@@ -316,7 +315,7 @@ class ToolsChanged:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class CommandQueued:
     """The user queued words; they join after the next tool batch."""
 
@@ -324,7 +323,7 @@ class CommandQueued:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class AbortRequested:
     """The user stopped the run."""
 
@@ -332,7 +331,7 @@ class AbortRequested:
     at_ms: int = 0
 
 
-@attrs.frozen
+@frozen
 class Resumed:
     """A new process took up the log."""
 

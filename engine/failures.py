@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-import attrs
+from stepfold.engine.frozen import frozen
 
 
 class FailureKind(enum.StrEnum):
@@ -49,7 +49,7 @@ TOO_LONG: Final = frozenset(
 )
 
 
-@attrs.frozen
+@frozen
 class Failure:
     """
     One failed call.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from typing import TypeAlias
 
-import attrs
+from stepfold.engine.frozen import frozen
 
 
 class Role(enum.StrEnum):
@@ -38,7 +38,7 @@ class Origin(enum.StrEnum):
     INTERRUPTION = "interruption"
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Text:
     """A text block. ``extra`` is the JSON object text of further fields (citations, ...)."""
 
@@ -46,7 +46,7 @@ class Text:
     extra: str = ""
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Thinking:
     """A thinking block with its signature; bound to the model that wrote it."""
 
@@ -55,7 +55,7 @@ class Thinking:
     extra: str = ""
 
 
-@attrs.frozen
+@frozen(slots=True)
 class RedactedThinking:
     """Thinking that only the API can read."""
 
@@ -63,7 +63,7 @@ class RedactedThinking:
     extra: str = ""
 
 
-@attrs.frozen
+@frozen(slots=True)
 class ToolUse:
     """
     A client tool call. ``input`` is JSON text of an object.
@@ -79,7 +79,7 @@ class ToolUse:
     raw_input: str = ""
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Media:
     """An image or document. ``wire`` is the JSON text of the whole block."""
 
@@ -87,7 +87,7 @@ class Media:
     wire: str
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Opaque:
     """
     Any other block, echoed untouched.
@@ -102,7 +102,7 @@ class Opaque:
     answers: str = ""
 
 
-@attrs.frozen
+@frozen(slots=True)
 class ToolResult:
     """The result of one client tool call; ``content`` holds no tool blocks."""
 
@@ -116,7 +116,7 @@ Block: TypeAlias = Text | Thinking | RedactedThinking | ToolUse | ToolResult | M
 ResultBlock: TypeAlias = Text | Media | Opaque
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Message:
     """
     One message of the view.

@@ -9,11 +9,10 @@ from __future__ import annotations
 import enum
 from typing import ClassVar, Final, TypeAlias
 
-import attrs
-
 from stepfold.engine.effects import Compact
 from stepfold.engine.events import CallFacts, CallStatus, HookStop, Stop
 from stepfold.engine.failures import Failure
+from stepfold.engine.frozen import frozen
 from stepfold.engine.messages import Block, Message, ToolResult, ToolUse
 from stepfold.engine.terminals import End
 
@@ -47,7 +46,7 @@ class CallState(enum.StrEnum):
     ENDED = "ended"
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Call:
     """One call of the answer; ``original_id`` is the id as the model gave it."""
 
@@ -62,7 +61,7 @@ class Call:
     rerun: bool = False  # an idempotent call that was run again after a crash
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Schedule:
     """The calls of one answer: the second, smaller machine, stepped by the rows of Scheduling."""
 
@@ -73,7 +72,7 @@ class Schedule:
     extra: tuple[Message, ...] = ()  # further messages that tools brought
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Closing:
     """
     How the stream of an answer ended.
@@ -88,7 +87,7 @@ class Closing:
     details: str = ""
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Reply:
     """The answer to effect ``call_id`` so far: its whole blocks, the schedule of its calls, its end."""
 
@@ -98,28 +97,28 @@ class Reply:
     closing: Closing = Closing()
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Idle:
     """No run has begun."""
 
     kind: ClassVar = PhaseKind.IDLE
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Preparing:
     """Junction: a new iteration begins."""
 
     kind: ClassVar = PhaseKind.PREPARING
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Fitting:
     """Junction: does the view fit?"""
 
     kind: ClassVar = PhaseKind.FITTING
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Calling:
     """Junction: may a request leave?"""
 
@@ -127,7 +126,7 @@ class Calling:
     resend: bool = False
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Sampling:
     """A model call is open."""
 
@@ -136,7 +135,7 @@ class Sampling:
     resend: bool = False
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Waiting:
     """Back-off before a call is made again."""
 
@@ -145,7 +144,7 @@ class Waiting:
     resend: bool = False
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Compacting:
     """Autocompact is at work."""
 
@@ -153,7 +152,7 @@ class Compacting:
     compact: Compact
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Reacting:
     """Reactive compaction is at work; ``failure`` is withheld, ``partial`` is kept for behind the view."""
 
@@ -163,7 +162,7 @@ class Reacting:
     partial: tuple[Message, ...] = ()
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Scheduling:
     """Junction: which call may begin; is the batch done?"""
 
@@ -172,7 +171,7 @@ class Scheduling:
     resend: bool = False
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Running:
     """The response is whole, calls are open."""
 
@@ -180,7 +179,7 @@ class Running:
     reply: Reply
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Checking:
     """Stop hooks are asked, one after the other; ``waiting`` are still to ask (places in the config)."""
 
@@ -192,7 +191,7 @@ class Checking:
     prevented: HookStop | None = None
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Settling:
     """Junction: the hooks let it end; does the token budget?"""
 
@@ -200,7 +199,7 @@ class Settling:
     reply: Reply
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Aborting:
     """The user aborted; a stream or calls are still to come in."""
 
@@ -208,7 +207,7 @@ class Aborting:
     reply: Reply
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Unwinding:
     """Junction: has everything come in after an abort?"""
 
@@ -216,7 +215,7 @@ class Unwinding:
     reply: Reply
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Done:
     """The run is over.  No field here can hold unfinished work."""
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple, TypeAlias
 
-import attrs
-
 from stepfold.engine.effects import Effect, Owed
 from stepfold.engine.events import (
     AbortKind,
@@ -26,6 +24,7 @@ from stepfold.engine.events import (
     ToolSpec,
     Usage,
 )
+from stepfold.engine.frozen import frozen
 from stepfold.engine.history import History
 from stepfold.engine.ids import Ids
 from stepfold.engine.messages import Message
@@ -81,7 +80,7 @@ class Stay(enum.StrEnum):
 Outcome: TypeAlias = Continue | Terminal | Stay
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Transition:
     """Why the previous iteration continued; ``count`` is collapses committed or the attempt."""
 
@@ -113,7 +112,7 @@ class Head(enum.StrEnum):
     UNSAFE = "unsafe"
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Compaction:
     """Autocompact's book: compacted in this run, turns since, consecutive failures."""
 
@@ -125,7 +124,7 @@ class Compaction:
     reactive_retries: int = 0  # the same of reactive compaction
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Recovery:
     """The one-shot guards and counters of the ladders."""
 
@@ -137,7 +136,7 @@ class Recovery:
     staged: int = 0  # collapses that a drain would commit
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Attempts:
     """Tries inside one iteration; ``fallbacks`` is the place of the current model in the chain."""
 
@@ -148,7 +147,7 @@ class Attempts:
     crashed: bool = False  # the first crash in this hook or compaction
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Spending:
     """What the run has used: requests and tokens; ``cost`` in the unit of the prices."""
 
@@ -161,7 +160,7 @@ class Spending:
     last_total: int = 0
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Fill:
     """The view against the window, in tokens; ``floor`` is the fixed part."""
 
@@ -170,7 +169,7 @@ class Fill:
     last_round: bool = False  # the open compaction request can drop no further round
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Batch:
     """The sums of the scheduler over the calls of this answer."""
 
@@ -187,7 +186,7 @@ class Batch:
     streaming: bool = False  # the stream is open
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Hooks:
     """The sums of the stop hooks: still to ask now, and what was answered."""
 
@@ -198,7 +197,7 @@ class Hooks:
     blocks_left: int = 0  # blocks that all hooks together may still spend; spent by the continue
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Control:
     """All that decides.  Guards read this and the event, never messages."""
 
@@ -218,7 +217,7 @@ class Control:
     blocks: int = 0  # whole blocks of the answer so far
 
 
-@attrs.frozen(slots=False)
+@frozen
 class ToolContext:
     """Tools on offer, the current model, the query chain (run id) and its depth."""
 
@@ -229,7 +228,7 @@ class ToolContext:
     result_chars: int = 0  # a batch of results under this is within every limit
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Collapse:
     """A stored summary for the view's messages up to index ``through``."""
 
@@ -237,7 +236,7 @@ class Collapse:
     summary: str
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Side:
     """What runs beside the loop and joins when it is there."""
 
@@ -250,7 +249,7 @@ class Side:
     tools_changed: tuple[ToolSpec, ...] | None = None
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Layers:
     """What the context layers have done to this view."""
 
@@ -262,7 +261,7 @@ class Layers:
     staging: int = 0  # where the span that is being summarised ends, 0 if none is
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Ledger:
     """Effects that nothing has answered, and the next id."""
 
@@ -270,7 +269,7 @@ class Ledger:
     next_id: int = 1
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Book:
     """
     What is counted and remembered beside the messages.
@@ -289,7 +288,7 @@ class Book:
     task_remaining: int | None = None
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Data:
     """What requests are made of, and what outlives a run."""
 
@@ -303,7 +302,7 @@ class Data:
     used_ids: Ids = Ids()
 
 
-@attrs.frozen(slots=False)
+@frozen
 class State:
     """One instant of a run: what decides, where it is, what it carries; ``now_ms`` never falls."""
 
@@ -318,12 +317,12 @@ class State:
         return self.phase.end if isinstance(self.phase, Done) else None
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Entered:
     """A junction was entered: the event of rows that need nothing from outside."""
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Late:
     """An answer whose effect is no longer outstanding, or was answered already."""
 

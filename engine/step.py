@@ -38,7 +38,7 @@ from stepfold.engine.events import (
     ToolSpec,
     WaitElapsed,
 )
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.guards import always
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message

@@ -5,10 +5,9 @@ from __future__ import annotations
 import enum
 from typing import ClassVar, TypeAlias
 
-import attrs
-
 from stepfold.engine.events import AbortKind
 from stepfold.engine.failures import RETRYABLE, Failure
+from stepfold.engine.frozen import frozen
 
 
 class Terminal(enum.StrEnum):
@@ -47,7 +46,7 @@ class Limit(enum.StrEnum):
     COST = "cost"
 
 
-@attrs.frozen
+@frozen
 class Completed:
     """The normal end."""
 
@@ -76,7 +75,7 @@ class Completed:
         return f"completed ({self.ending}){words}{hooks}{short}"
 
 
-@attrs.frozen
+@frozen
 class BlockingLimit:
     """A hard limit stood before a request.  ``floor`` is the fixed part if that alone is too big, else 0."""
 
@@ -95,7 +94,7 @@ class BlockingLimit:
         return f"{self.which} limit: {self.estimate} of {self.limit}{floor}"
 
 
-@attrs.frozen
+@frozen
 class PromptTooLong:
     """The prompt stayed too long after every rung."""
 
@@ -110,7 +109,7 @@ class PromptTooLong:
         return f"prompt too long: {self.failure.message}"
 
 
-@attrs.frozen
+@frozen
 class ImageError:
     """Media was rejected and not recovered."""
 
@@ -125,7 +124,7 @@ class ImageError:
         return f"media rejected: {self.failure.message}"
 
 
-@attrs.frozen
+@frozen
 class ModelError:
     """Any other model failure, after ``attempts`` tries."""
 
@@ -145,7 +144,7 @@ class ModelError:
         return f"model failed after {self.attempts} attempts: {self.failure.kind}: {self.failure.message}"
 
 
-@attrs.frozen
+@frozen
 class AbortedStreaming:
     """The user aborted before the response was complete, or outside tools."""
 
@@ -160,7 +159,7 @@ class AbortedStreaming:
         return f"aborted by the user ({self.abort}) while the model answered"
 
 
-@attrs.frozen
+@frozen
 class AbortedTools:
     """The user aborted while calls of a complete response were open."""
 
@@ -175,7 +174,7 @@ class AbortedTools:
         return f"aborted by the user ({self.abort}) while tools ran"
 
 
-@attrs.frozen
+@frozen
 class StopHookPrevented:
     """A stop hook forbade continuing."""
 
@@ -191,7 +190,7 @@ class StopHookPrevented:
         return f"stop hook {self.hook} prevented continuing: {self.words}"
 
 
-@attrs.frozen
+@frozen
 class HookStopped:
     """A hook before or after a tool asked to stop."""
 
@@ -207,7 +206,7 @@ class HookStopped:
         return f"tool hook {self.hook} stopped the run: {self.words}"
 
 
-@attrs.frozen
+@frozen
 class MaxTurns:
     """No turn is left; ``turns`` is the count that would have come next (limit + 1)."""
 

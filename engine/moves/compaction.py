@@ -16,8 +16,8 @@ from stepfold.engine.effects import (
     Show,
 )
 from stepfold.engine.events import Compacted, CompactionFailed, Resumed, StreamClosed, StreamFailed, Usage
-from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
+from stepfold.engine.frozen import evolve
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message
 from stepfold.engine.moves.iteration import replaced

@@ -10,7 +10,7 @@ from __future__ import annotations
 from stepfold.engine.config import Config
 from stepfold.engine.effects import MessageShown, Notice, NoticeKind, Show
 from stepfold.engine.events import Compacted, HookAnswered, Resumed, StreamClosed, StreamFailed
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Origin, user_text
 from stepfold.engine.moves.compaction import compacted_data
 from stepfold.engine.moves.hooks import checked, errors_of

@@ -15,8 +15,8 @@ from stepfold.engine.events import (
     StreamClosed,
     StreamFailed,
 )
-from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
+from stepfold.engine.frozen import evolve
 from stepfold.engine.guards import fading, under_budget
 from stepfold.engine.messages import Origin, user_text
 from stepfold.engine.moves.compaction import withheld

@@ -7,7 +7,7 @@ import attrs
 from stepfold.engine.config import Config
 from stepfold.engine.effects import Background, Effect, Notice, NoticeKind, RunHook, Show
 from stepfold.engine.events import HookAnswered, HookStop, HookVerdict, Resumed, StreamClosed
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message, Origin, user_text
 from stepfold.engine.moves.ledger import owing, spec_of

@@ -23,7 +23,7 @@ from stepfold.engine.effects import (
     TaskBudget,
 )
 from stepfold.engine.events import PrefetchKind, RunStarted
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.history import History
 from stepfold.engine.ids import Ids
 from stepfold.engine.messages import (

@@ -18,7 +18,7 @@ from stepfold.engine.effects import (
     StageCollapse,
 )
 from stepfold.engine.events import Usage
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Message
 from stepfold.engine.phases import Done
 from stepfold.engine.state import Control, Data, Fill, Ledger, Move, Spending

@@ -19,7 +19,7 @@ from stepfold.engine.events import (
     SummaryReady,
     ToolsChanged,
 )
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.phases import Done, Idle
 from stepfold.engine.state import Collapse, Late, Move, State
 

@@ -23,7 +23,7 @@ from stepfold.engine.events import (
     StreamEnd,
     Verdict,
 )
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import (
     Block,
     Message,

@@ -16,8 +16,8 @@ from stepfold.engine.effects import (
     Wait,
 )
 from stepfold.engine.events import CallStatus, Resumed
-from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
+from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Text
 from stepfold.engine.moves.ends import stop_failure
 from stepfold.engine.moves.ledger import finish, one_more_request, without

@@ -15,8 +15,8 @@ from stepfold.engine.events import (
     StreamFailed,
     WaitElapsed,
 )
-from stepfold.engine.evolve import evolve
 from stepfold.engine.failures import Failure, FailureKind
+from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import ToolUse
 from stepfold.engine.moves.ledger import owing, spec_of, without
 from stepfold.engine.moves.reply import counted, stream_ended, whole_answer, withdraw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepfold.engine.config import Config
 from stepfold.engine.effects import AskPermission, Effect, RunTool
 from stepfold.engine.events import CallStatus, HookStop, PermissionAnswered, ToolEnded
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Message, ResultBlock, Text
 from stepfold.engine.moves.ledger import owing
 from stepfold.engine.moves.reply import (

@@ -16,7 +16,7 @@ from stepfold.engine.effects import (
     Summarise,
 )
 from stepfold.engine.events import StreamClosed, StreamFailed
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Message, Origin, Role, ToolUse, user_text
 from stepfold.engine.moves.ledger import joined, owing, spec_of
 from stepfold.engine.moves.reply import (

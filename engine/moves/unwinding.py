@@ -14,7 +14,7 @@ from stepfold.engine.events import (
     StreamFailed,
     ToolEnded,
 )
-from stepfold.engine.evolve import evolve
+from stepfold.engine.frozen import evolve
 from stepfold.engine.moves.reply import (
     CANCELLED_ABORT,
     NOT_RUN_ABORTED,
