@@ -21,6 +21,13 @@ from stepfold.engine.messages import (
     ToolUse,
 )
 
+FIELDS = {  # what a block of a type that is known must have
+    "text": "text",
+    "thinking": "thinking",
+    "redacted_thinking": "data",
+    "tool_use": "id, name",
+    "tool_result": "tool_use_id",
+}
 KINDS = ("text", "thinking", "redacted_thinking", "tool_use", "raw")
 
 
@@ -73,9 +80,17 @@ def _raw(table: Table) -> Block:
         table.refuse("raw", "is no block of the API", "a table with a `type`")
     wire = json.loads(table.json("raw"))
     try:
-        return block_of(wire)
+        block = block_of(wire)
     except (KeyError, TypeError, ValueError) as error:
         table.refuse("raw", f"is no block of the API: {error}", "a block in API form")
+    _sound(table.source, (*table.path, "raw"), block)
+    return block
+
+
+def _sound(source: Source, path: Path, block: Block) -> None:
+    """Refuse a block of a known type that lacks what it must have: the border would pass it on untouched."""
+    if isinstance(block, Opaque) and block.type in FIELDS:
+        source.refuse(path, f"is no whole {block.type} block", f"a text for each of {FIELDS[block.type]}")
 
 
 def open_block(table: Table) -> OpenBlock:
@@ -104,6 +119,9 @@ def history_message(table: Table, model: str) -> Message:
                 table.source.refuse(path, "is no block of the API", "a table with a `type`")
     wire = {"role": role, "content": json.loads(table.json("content"))}
     try:
-        return message_of(wire, model if role == "assistant" else "")
+        message = message_of(wire, model if role == "assistant" else "")
     except (KeyError, TypeError, ValueError) as error:
         table.refuse("content", f"is no content of the API: {error}", "blocks in API form")
+    for index, block in enumerate(message.content):
+        _sound(table.source, (*table.path, "content", index), block)
+    return message
