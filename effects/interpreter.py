@@ -6,6 +6,10 @@ on disk if one of these effects reaches the outside.  Every effect that is owed
 an answer gets one: from its port, from the port's exception, or from its
 deadline.  Nothing here decides: the reducer does; the interpreter looks at the
 class of an effect, never at what an event says.
+
+What is cancelled is asked to stop, and a run ends when all of it has: a tool
+that swallows its cancellation holds the end up (a plain function in a thread
+does not: it is left behind).  What such a tool still answers is logged.
 """
 
 from __future__ import annotations
@@ -36,7 +40,6 @@ from stepfold.engine.effects import (
     CancelModel,
     CancelTool,
     Compact,
-    Effect,
     Finish,
     MarkCommand,
     Owed,
@@ -259,7 +262,7 @@ class Interpreter:
         except asyncio.CancelledError:
             self._abandoned(id)
             raise
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:  # a hook that calls exit() has crashed, no more
             event = duty.failed(id, words_of(problem), self._now())
             if duty.mute:
                 logger.warning("%s %d failed", type(order).__name__, id, exc_info=problem)
@@ -377,5 +380,3 @@ def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
         inner = inner.exceptions[0]
     return inner
 
-
-__all__ = ["Effect", "Happening", "Interpreter", "Item"]

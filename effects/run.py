@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Any, Final, TypeAlias, Unpack
+from typing import Final, TypeAlias, Unpack
 
 from stepfold.effects.duties import clean
 from stepfold.effects.flow.channel import Channel, Closed
@@ -249,5 +249,3 @@ class Stream:
     ) -> None:
         await self.aclose()
 
-
-__all__ = ["Any", "Handle", "Stream", "run", "run_sync", "stream"]

@@ -90,23 +90,30 @@ def test_every_torn_last_line_is_cut_off_and_told(path: Path, caplog: pytest.Log
     write(path)
     whole = path.read_bytes()
     header = whole.index(b"\n") + 1
-    for cut in range(1, len(whole)):
-        path.write_bytes(whole[:cut])
+
+    async def opened(cut: int) -> None:
         kept = whole[:cut].count(b"\n")
         torn = cut - (whole[:cut].rindex(b"\n") + 1 if kept else 0)
-        log = JsonlLog(path)
+        log = JsonlLog(path, fsync=False)
         assert bool(torn) is (log.repaired is not None)
         assert cut - torn == path.stat().st_size
         if torn:
             assert f"{torn} bytes" in str(log.repaired)
             assert str(log.repaired) in caplog.text
         if cut >= header:
-            assert list(EVENTS[: kept - 1]) == now(log.read())
-        now(log.begin(BEGUN))
-        now(log.append(WaitElapsed(9), durable=True))
-        now(log.close())
-        assert WaitElapsed(9) == read_recording(path).events[-1]
-        caplog.clear()
+            assert list(EVENTS[: kept - 1]) == await log.read()
+        await log.begin(BEGUN)
+        await log.append(WaitElapsed(9), durable=True)
+        await log.close()
+
+    async def all_cuts() -> None:
+        for cut in (*range(1, header, 50), *range(header - 2, len(whole))):
+            path.write_bytes(whole[:cut])
+            await opened(cut)
+            assert WaitElapsed(9) == read_recording(path).events[-1]
+            caplog.clear()
+
+    now(all_cuts())
 
 
 def test_reading_leaves_a_torn_line_alone(path: Path) -> None:

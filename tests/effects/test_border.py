@@ -155,6 +155,7 @@ async def test_an_iterator_without_aclose_and_parts_after_the_end() -> None:
         (Blocks("3 errors"), HookVerdict.BLOCK),
         (Prevents("3 errors"), HookVerdict.PREVENT),
         (ValueError("3 errors"), HookVerdict.CRASH),
+        (SystemExit(2), HookVerdict.CRASH),
         (7, HookVerdict.CRASH),
     ],
 )
@@ -164,7 +165,7 @@ async def test_what_a_stop_hook_returns(answer: Any, verdict: HookVerdict, plain
 
     def hook(stopping: Stopping) -> Any:
         asked.append(stopping)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
