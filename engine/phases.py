@@ -123,7 +123,6 @@ class Calling:
     """Junction: may a request leave?"""
 
     kind: ClassVar = PhaseKind.CALLING
-    resend: bool = False
 
 
 @frozen
@@ -132,7 +131,6 @@ class Sampling:
 
     kind: ClassVar = PhaseKind.SAMPLING
     reply: Reply
-    resend: bool = False
 
 
 @frozen
@@ -141,7 +139,6 @@ class Waiting:
 
     kind: ClassVar = PhaseKind.WAITING
     failure: Failure
-    resend: bool = False
 
 
 @frozen
@@ -168,7 +165,6 @@ class Scheduling:
 
     kind: ClassVar = PhaseKind.SCHEDULING
     reply: Reply
-    resend: bool = False
 
 
 @frozen
@@ -225,6 +221,7 @@ class Done:
 
 PREPARING: Final = Preparing()
 FITTING: Final = Fitting()
+CALLING: Final = Calling()
 
 Phase: TypeAlias = (
     Idle

@@ -215,6 +215,7 @@ class Control:
     hooks: Hooks = Hooks()
     queued: int = 0  # commands in the queue
     blocks: int = 0  # whole blocks of the answer so far
+    resending: bool = False  # the view ends with a paused answer
 
 
 @frozen

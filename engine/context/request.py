@@ -14,6 +14,7 @@ from stepfold.engine.effects import CallModel
 from stepfold.engine.messages import (
     Block,
     Message,
+    Opaque,
     Origin,
     RedactedThinking,
     Role,
@@ -63,7 +64,7 @@ def merge(messages: Iterable[tuple[Role, tuple[Block, ...]]]) -> list[tuple[Role
 def request_messages(order: CallModel) -> tuple[Message, ...]:
     """Return the messages of *order* as they go out: roles alternate, results first, thinking never last."""
     parts = ((m.role, project(m, order.model, order.thinking)) for m in order.messages)
-    merged = merge(parts)
+    merged = _without_lost_calls(merge(parts), order.resend)
     last = len(merged) - 1
     shaped = []
     for place, (role, content) in enumerate(merged):
@@ -74,6 +75,33 @@ def request_messages(order: CallModel) -> tuple[Message, ...]:
             content = _results_first(content)
         shaped.append((role, tuple(content)))
     return tuple(Message(role, tuple(content)) for role, content in merge(shaped))
+
+
+def _without_lost_calls(
+    merged: list[tuple[Role, list[Block]]], resend: bool
+) -> list[tuple[Role, list[Block]]]:
+    """
+    Drop server-side calls that can no longer be answered: a user has spoken since.
+
+    One is pending in a paused answer that is sent back, and while the client
+    calls of the same answer are answered.
+    """
+    blocks = [block for _, content in merged for block in content if isinstance(block, Opaque)]
+    lost = {block.call_id for block in blocks if block.call_id} - {block.answers for block in blocks}
+    if not lost:
+        return merged
+    end = len(merged) - 1
+    if not resend and all(isinstance(block, ToolResult) for block in merged[end][1]):
+        end -= 1
+    kept = [
+        (role, content if place >= end else [block for block in content if not _lost(block, lost)])
+        for place, (role, content) in enumerate(merged)
+    ]
+    return merge((role, tuple(content)) for role, content in kept)
+
+
+def _lost(block: Block, lost: set[str]) -> bool:
+    return isinstance(block, Opaque) and block.call_id in lost
 
 
 def _without_trailing_thinking(content: list[Block]) -> list[Block]:

@@ -99,6 +99,7 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
         batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
+        resending=c.resending and not partial,
     )
     data = evolve(data, pending_tool_summary=None)
     return Move(control, PREPARING, data, (*shown, *effects, *drains), count)
@@ -129,6 +130,7 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
         batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
+        resending=c.resending and not s.phase.partial,
     )
     data = evolve(data, pending_tool_summary=None)
     return Move(control, PREPARING, data, effects)
@@ -157,6 +159,7 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
         batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
         queued=c.queued,
+        resending=c.resending,
     )
     data = evolve(data, pending_tool_summary=None)
     return Move(control, PREPARING, data, (*shown, *effects))
@@ -294,6 +297,6 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
         fill=fill,
         batch=NO_BATCH,
         hooks=_no_hooks_asked(c),
-        queued=0,
+        queued=len(data.side.queue),
     )
     return Move(control, PREPARING, data, (*effects, *summary))

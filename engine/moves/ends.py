@@ -256,7 +256,7 @@ def stop_by_hook(s: State, e: Entered, k: Config) -> Move:
 def spend_turns(s: State, e: Entered, k: Config) -> Move:
     """No turn is left; the tools of the last one did run."""
     data, fill, effects = turn_joined(s, k)
-    control = evolve(s.control, fill=fill, queued=0)
+    control = evolve(s.control, fill=fill, queued=len(data.side.queue))
     return finish(control, data, MaxTurns(s.control.turn + 1), *effects)
 
 

@@ -35,8 +35,8 @@ from stepfold.engine.messages import (
     ToolResult,
     ToolUse,
 )
-from stepfold.engine.moves.ledger import cancel_staging, joined, one_more_request, owing, spec_of
-from stepfold.engine.phases import FITTING, PREPARING, Calling, Idle, Reply, Sampling
+from stepfold.engine.moves.ledger import cancel_staging, joined, learned, one_more_request, owing, spec_of
+from stepfold.engine.phases import CALLING, FITTING, PREPARING, Idle, Reply, Sampling
 from stepfold.engine.state import (
     Batch,
     Book,
@@ -104,11 +104,6 @@ def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     messages = tuple(
         hold_to_budget(_signed(message, k.model), names, tools, k)[0] for message in repaired.messages
     )
-    used = Ids()
-    for message in messages:
-        for block in message.content:
-            if isinstance(block, ToolUse):
-                used = used.add(block.id)
     clearable: tuple[str, ...] = ()
     if k.microcompact_trigger_results is not None:
         clearable = clearable_ids(messages, data.tool_context.tools)
@@ -116,7 +111,7 @@ def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
         data,
         messages=History[Message]().extend(messages),
         layers=evolve(data.layers, clearable=clearable),
-        used_ids=used,
+        used_ids=learned(Ids(), messages),
     )
     if not repaired.report:
         return data, ()
@@ -256,15 +251,13 @@ def drain_staged(s: State, e: Entered, k: Config) -> Move:
 
 def fits(s: State, e: Entered, k: Config) -> Move:
     """Go on to the request."""
-    return Move(s.control, Calling(), s.data)
+    return Move(s.control, CALLING, s.data)
 
 
 def call_model(s: State, e: Entered, k: Config) -> Move:
     """Send the view to the current model."""
-    assert isinstance(s.phase, Calling)
     control, data = s.control, s.data
     spec = spec_of(control, k)
-    resend = s.phase.resend
     limit = control.recovery.output_limit_override or k.max_output_tokens or k.default_output_tokens
     if k.nested:
         limit = min(k.max_output_tokens or SUMMARY_RESERVE_TOKENS, SUMMARY_RESERVE_TOKENS)
@@ -278,7 +271,7 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         max_output_tokens=min(limit, spec.max_output_tokens),
         tools=data.tool_context.tools,
         thinking=k.thinking,
-        resend=resend,
+        resend=control.resending,
         task_budget=budget,
         cleared=data.layers.edits,
     )
@@ -297,5 +290,6 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         hooks=control.hooks,
         queued=control.queued,
         blocks=0,
+        resending=control.resending,
     )
-    return Move(control, Sampling(Reply(order.id), resend), owing(data, order), (order,))
+    return Move(control, Sampling(Reply(order.id)), owing(data, order), (order,))

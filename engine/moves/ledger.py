@@ -19,7 +19,8 @@ from stepfold.engine.effects import (
 )
 from stepfold.engine.events import Usage
 from stepfold.engine.frozen import evolve
-from stepfold.engine.messages import Message
+from stepfold.engine.ids import Ids
+from stepfold.engine.messages import Message, Role, ToolUse
 from stepfold.engine.phases import Done
 from stepfold.engine.state import Control, Data, Fill, Ledger, Move, Spending
 from stepfold.engine.terminals import End
@@ -97,8 +98,18 @@ def joined(
     if not new:
         return data, fill
     size = sum(map(estimate_message, new)) if tokens is None else tokens
-    data = evolve(data, messages=data.messages.extend(new))
+    data = evolve(data, messages=data.messages.extend(new), used_ids=learned(data.used_ids, new))
     return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
+
+
+def learned(used: Ids, messages: Iterable[Message]) -> Ids:
+    """Return *used* with the call ids of *messages*."""
+    for message in messages:
+        if message.role is Role.ASSISTANT:
+            for block in message.content:
+                if isinstance(block, ToolUse):
+                    used = used.add(block.id)
+    return used
 
 
 def spend(control: Control, usage: Usage | None, model: ModelSpec) -> Spending:

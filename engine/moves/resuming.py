@@ -31,9 +31,9 @@ from stepfold.engine.moves.reply import (
 )
 from stepfold.engine.moves.sampling import lost_attempt
 from stepfold.engine.phases import (
+    CALLING,
     Aborting,
     Call,
-    Calling,
     CallState,
     Reply,
     Running,
@@ -64,7 +64,7 @@ def call_after_crash(s: State, e: Resumed, k: Config) -> Move:
     data, effects = _lost_calls(data, s.phase.reply)
     stone = (Tombstone(s.phase.reply.call_id),) if shown else ()
     effects = (*effects, *stone, _told("the open call is made again"), *beside(data))
-    return Move(control, Calling(s.phase.resend), data, effects)
+    return Move(control, CALLING, data, effects)
 
 
 def _lost_calls(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:

@@ -17,11 +17,11 @@ from stepfold.engine.events import (
 )
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.frozen import evolve
-from stepfold.engine.messages import ToolUse
+from stepfold.engine.messages import Role, ToolUse
 from stepfold.engine.moves.ledger import owing, spec_of, without
 from stepfold.engine.moves.reply import counted, stream_ended, whole_answer, withdraw
 from stepfold.engine.moves.turn import kept
-from stepfold.engine.phases import Call, Calling, Reply, Sampling, Scheduling, Waiting
+from stepfold.engine.phases import CALLING, Call, Reply, Sampling, Scheduling, Waiting
 from stepfold.engine.state import Attempts, Batch, Control, Data, Move, State
 
 NO_TOOLS = CallFacts(known=False, problem="[No tool runs here: answer with text.]")
@@ -33,7 +33,7 @@ def take_block(s: State, e: BlockCompleted, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     reply = s.phase.reply
     blocks = (*reply.blocks, e.block)
-    phase = Sampling(Reply(reply.call_id, blocks, reply.schedule), s.phase.resend)
+    phase = Sampling(Reply(reply.call_id, blocks, reply.schedule))
     shown = Show(BlockShown(reply.call_id, e.block))
     return Move(evolve(s.control, blocks=len(blocks)), phase, s.data, (shown,))
 
@@ -72,12 +72,12 @@ def take_call(s: State, e: BlockCompleted, k: Config) -> Move:
     old = s.phase.reply
     reply = with_new_call(old, s.data, e, k.nested)
     if reply is old:
-        return Move(s.control, Scheduling(reply, s.phase.resend), s.data)
+        return Move(s.control, Scheduling(reply), s.data)
     batch = s.control.batch
     batch = counted(batch, reply.schedule, 1, batch.active, batch.alone)
     control = evolve(s.control, batch=batch, blocks=len(reply.blocks))
     shown = Show(BlockShown(reply.call_id, reply.blocks[-1]))
-    return Move(control, Scheduling(reply, s.phase.resend), s.data, (shown,))
+    return Move(control, Scheduling(reply), s.data, (shown,))
 
 
 def take_answer(s: State, e: StreamClosed, k: Config) -> Move:
@@ -99,11 +99,12 @@ def resend(s: State, e: StreamClosed, k: Config) -> Move:
         fill=fill,
         batch=Batch(),
         attempts=Attempts(fallbacks=c.attempts.fallbacks, resends=resends),
+        resending=bool(data.messages) and data.messages[-1].role is Role.ASSISTANT,
     )
     notice = Show(
         Notice(NoticeKind.RESENDING, f"the server paused; sent back for the {resends}. time", resends)
     )
-    return Move(control, Calling(resend=True), data, (*shown, notice))
+    return Move(control, CALLING, data, (*shown, notice))
 
 
 def backoff_ms(c: Control, data: Data, failure: Failure, k: Config) -> tuple[int, int]:
@@ -135,7 +136,7 @@ def wait(s: State, e: StreamFailed, k: Config) -> Move:
     words = f"{e.failure.kind}: try {attempts.retries + 1} in {ms} ms"
     notice = Show(Notice(NoticeKind.RETRYING, words, ms))
     control = evolve(c, attempts=attempts, batch=Batch())
-    phase = Waiting(e.failure, s.phase.resend)
+    phase = Waiting(e.failure)
     return Move(control, phase, owing(data, order), (*shown, *effects, notice, order))
 
 
@@ -149,13 +150,13 @@ def fall_back(s: State, e: StreamFailed, k: Config) -> Move:
     model = spec_of(control, k).name
     data = evolve(data, tool_context=evolve(data.tool_context, model=model))
     notice = Show(Notice(NoticeKind.FALLBACK, f"the run goes on with model {model}"))
-    return Move(control, Calling(s.phase.resend), data, (*shown, *effects, notice))
+    return Move(control, CALLING, data, (*shown, *effects, notice))
 
 
 def call_again(s: State, e: WaitElapsed, k: Config) -> Move:
     """The back-off is over."""
     assert isinstance(s.phase, Waiting)
-    return Move(s.control, Calling(s.phase.resend), s.data)
+    return Move(s.control, CALLING, s.data)
 
 
 def lost_attempt(s: State, e: Resumed) -> tuple[Control, Data, bool]:

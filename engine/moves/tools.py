@@ -54,7 +54,7 @@ def _begun(s: State, state: CallState, order: RunTool | AskPermission, batch: Ba
     schedule = with_call(reply.schedule, reply.schedule.head, call, reply.schedule.head + 1)
     alone = not old.facts.safe
     control = evolve(s.control, batch=counted(batch, schedule, 0, batch.active + 1, alone))
-    phase = Scheduling(with_schedule(reply, schedule), phase.resend)
+    phase = Scheduling(with_schedule(reply, schedule))
     return Move(control, phase, owing(s.data, order), (order,))
 
 
@@ -83,13 +83,13 @@ def _passed(s: State, status: CallStatus, words: str) -> Move:
     call = ended(reply.schedule.calls[reply.schedule.head], status, (Text(words),))
     schedule = with_call(reply.schedule, reply.schedule.head, call, reply.schedule.head + 1)
     control = evolve(s.control, batch=counted(batch, schedule, -1, batch.active, batch.alone))
-    phase = Scheduling(with_schedule(reply, schedule), phase.resend)
+    phase = Scheduling(with_schedule(reply, schedule))
     return Move(control, phase, s.data, (shown_end(call, synthetic=True),))
 
 
-def _reply_of(s: State) -> tuple[Reply, bool]:
+def _reply_of(s: State) -> Reply:
     assert isinstance(s.phase, Sampling | Running | Aborting)
-    return s.phase.reply, isinstance(s.phase, Sampling) and s.phase.resend
+    return s.phase.reply
 
 
 def _place(reply: Reply, effect_id: int) -> int:
@@ -134,49 +134,49 @@ def _active(reply: Reply) -> int:
 
 def end_call(s: State, e: ToolEnded, k: Config) -> Move:
     """A tool answered."""
-    reply, resend = _reply_of(s)
+    reply = _reply_of(s)
     place = _place(reply, e.effect_id)
     data, reply, effects, closed = closed_call(s.data, reply, place, e.status, e.content, e.stop, e.messages)
-    return _scheduled(s, data, reply, effects, closed, resend)
+    return _scheduled(s, data, reply, effects, closed)
 
 
 def _scheduled(
-    s: State, data: Data, reply: Reply, effects: tuple[Effect, ...], closed: int, resend: bool
+    s: State, data: Data, reply: Reply, effects: tuple[Effect, ...], closed: int
 ) -> Move:
     batch = s.control.batch
     active = batch.active - closed
     batch = counted(batch, reply.schedule, -closed, active, batch.alone and active > 0)
-    return Move(evolve(s.control, batch=batch), Scheduling(reply, resend), data, effects)
+    return Move(evolve(s.control, batch=batch), Scheduling(reply), data, effects)
 
 
 def run_permitted(s: State, e: PermissionAnswered, k: Config) -> Move:
     """The call may run; a hook may have changed its input, which the history does not see."""
-    reply, resend = _reply_of(s)
+    reply = _reply_of(s)
     place = _place(reply, e.effect_id)
     old = reply.schedule.calls[place]
     given = old.use.input if e.input is None else e.input
     order = RunTool(s.data.ledger.next_id, old.use, given)
     call = Call(old.use, old.facts, old.original_id, CallState.ACTIVE, order.id, input=e.input)
     reply = with_schedule(reply, with_call(reply.schedule, place, call, reply.schedule.head))
-    return Move(s.control, Scheduling(reply, resend), owing(s.data, order), (order,))
+    return Move(s.control, Scheduling(reply), owing(s.data, order), (order,))
 
 
 def deny_call(s: State, e: PermissionAnswered, k: Config) -> Move:
     """The call may not run: denied, or a hook asked to stop."""
-    reply, resend = _reply_of(s)
+    reply = _reply_of(s)
     place = _place(reply, e.effect_id)
     status = CallStatus.CANCELLED if e.allowed else CallStatus.DENIED
     words = e.words or (NOT_RUN_STOPPED if e.allowed else DENIED)
     data, reply, effects, closed = closed_call(
         s.data, reply, place, status, (Text(words),), e.stop, synthetic=True
     )
-    return _scheduled(s, data, reply, effects, closed, resend)
+    return _scheduled(s, data, reply, effects, closed)
 
 
 def back_to_stream(s: State, e: Entered, k: Config) -> Move:
     """Nothing more may begin while the answer streams."""
     phase = _scheduling(s)
-    return Move(s.control, Sampling(phase.reply, phase.resend), s.data)
+    return Move(s.control, Sampling(phase.reply), s.data)
 
 
 def await_calls(s: State, e: Entered, k: Config) -> Move:

@@ -17,8 +17,8 @@ from stepfold.engine.effects import (
 )
 from stepfold.engine.events import StreamClosed, StreamFailed
 from stepfold.engine.frozen import evolve
-from stepfold.engine.messages import Message, Origin, Role, ToolUse, user_text
-from stepfold.engine.moves.ledger import joined, owing, spec_of
+from stepfold.engine.messages import Message, Opaque, Origin, Role, user_text
+from stepfold.engine.moves.ledger import joined, learned, owing, spec_of
 from stepfold.engine.moves.reply import (
     CANCELLED_CUT,
     NOT_RUN_CUT,
@@ -42,10 +42,7 @@ def kept(data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int) -> tu
     """Join an answer (and its results) to the view: *tokens* for the answer, an estimate for the rest."""
     if not answer:
         return data, fill
-    used, view, size = data.used_ids, data.messages, tokens
-    for block in answer[0].content:
-        if isinstance(block, ToolUse):
-            used = used.add(block.id)
+    used, view, size = learned(data.used_ids, answer), data.messages, tokens
     for place, message in enumerate(answer):
         view = view.append(message)
         if place:
@@ -90,13 +87,8 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
     data, effects = _repeated(data, reply)
     side = data.side
     if side.queue or side.prefetched or reply.schedule.extra:
-        words = tuple(Message(Role.USER, command.content, Origin.COMMAND) for command in side.queue)
-        found = tuple(user_text(text, Origin.ATTACHMENT) for text in side.prefetched)
-        more = (*reply.schedule.extra, *words, *found)
-        data, fill = joined(data, fill, more)
-        marks = tuple(MarkCommand(command.id, Mark.STARTED) for command in side.queue)
-        effects = (*effects, *marks, *(Show(MessageShown(message)) for message in more))
-        data = evolve(data, side=evolve(data.side, queue=(), prefetched=()))
+        data, fill, more = _company(data, fill, reply)
+        effects = (*effects, *more)
     if side.tools_changed is not None:
         tools = side.tools_changed
         context = evolve(data.tool_context, tools=tools, result_chars=smallest_limit(tools, k))
@@ -104,6 +96,30 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
     if k.microcompact_trigger_results is not None:
         data = _note_clearable(data, reply)
     return data, fill, effects
+
+
+def _company(data: Data, fill: Fill, reply: Reply) -> tuple[Data, Fill, tuple[Effect, ...]]:
+    """
+    Join what comes beside the results: from tools, from the queue, from memories and skills.
+
+    While a server-side call of the answer is pending, its result opens the
+    next answer, so words of the user wait for the turn after.
+    """
+    side, held = data.side, _server_pending(reply)
+    queue, prefetched = ((), ()) if held else (side.queue, side.prefetched)
+    words = tuple(Message(Role.USER, command.content, Origin.COMMAND) for command in queue)
+    found = tuple(user_text(text, Origin.ATTACHMENT) for text in prefetched)
+    more = (*reply.schedule.extra, *words, *found)
+    data, fill = joined(data, fill, more)
+    marks = tuple(MarkCommand(command.id, Mark.STARTED) for command in queue)
+    if not held:
+        data = evolve(data, side=evolve(side, queue=(), prefetched=()))
+    return data, fill, (*marks, *(Show(MessageShown(message)) for message in more))
+
+
+def _server_pending(reply: Reply) -> bool:
+    blocks = [block for block in reply.blocks if isinstance(block, Opaque)]
+    return bool({block.call_id for block in blocks if block.call_id} - {block.answers for block in blocks})
 
 
 def _repeated(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:
