@@ -41,3 +41,5 @@ def stopping(handle: Handle, task: asyncio.Task[Any], say: Callable[[str], None]
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
+            if heard:  # it ends already: an impatient second Ctrl+C must not break into that
+                signal.signal(number, signal.SIG_IGN)
