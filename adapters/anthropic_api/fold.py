@@ -111,7 +111,7 @@ class _Open:
         wire = {**self.wire, **self.lists}
         for field, pieces in self.pieces.items():
             if field != "input":
-                wire[field] = clean(str(wire.get(field) or "") + "".join(pieces))
+                wire[field] = str(wire.get(field) or "") + "".join(pieces)
         written = "".join(self.pieces.get("input", ()))
         if not written:
             return block_of(wire)

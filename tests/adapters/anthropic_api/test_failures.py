@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 from stepfold.adapters.anthropic_api.client import AnthropicModel
+from stepfold.adapters.anthropic_api.errors import failure_of
 from stepfold.engine.events import Stop, StreamClosed
 from stepfold.engine.failures import FailureKind
 from stepfold.engine.messages import Text
@@ -232,13 +233,15 @@ def test_a_break_after_the_answer_does_not_matter(name: str, events: list[Json],
     run(work())
 
 
-def test_nobody_waits_long_for_the_end_of_a_body_whose_answer_is_whole() -> None:
+def test_nobody_waits_for_the_rest_of_a_body_that_does_not_matter() -> None:
     """The client itself would wait ten minutes here."""
 
     async def work() -> None:
-        async with Loopback([stream(answer(text_events("done")), Ending.HANG)]) as api, port(api) as model:
+        whole, broken = stream(answer(text_events("done")), Ending.HANG), [*BEGINNING, started()]
+        async with Loopback([whole, stream(broken, Ending.HANG)]) as api, port(api) as model:
             async with asyncio.timeout(20):
                 assert Stop.END_TURN is closed(await parts_of(model, order())).stop
+                assert K.CUT is failed(await parts_of(model, order())).failure.kind
 
     run(work())
 
@@ -363,6 +366,30 @@ def test_a_request_that_cannot_be_written_is_not_retried(options: dict[str, str]
                 assert (K.INVALID, []) == (failure.kind, api.requests), failure
 
     run(work())
+
+
+class SignInFailed(Exception):
+    """As a cloud's own library raises it."""
+
+
+SignInFailed.__module__ = "botocore.exceptions"
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (UnicodeEncodeError("ascii", "x", 0, 1, "no"), K.INVALID),
+        (RecursionError("too deep"), K.INVALID),
+        (ConnectionResetError("gone"), K.TRANSPORT),
+        (TimeoutError("late"), K.TIMEOUT),
+        (SignInFailed("who are you"), K.AUTHENTICATION),
+        (KeyError("a bug"), None),
+        (TypeError("a bug"), None),
+    ],
+)
+def test_what_else_may_be_raised(raised: Exception, kind: FailureKind | None) -> None:
+    found = failure_of(raised)
+    assert kind == (found.kind if found is not None else None)
 
 
 def test_a_blocking_client_is_refused() -> None:

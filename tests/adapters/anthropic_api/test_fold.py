@@ -236,6 +236,12 @@ def test_cleared_tokens_and_the_words_of_a_refusal() -> None:
     assert StreamClosed(7, Stop.REFUSAL, "refusal", Usage(10, 5), cleared_tokens=34, details="bio: no") == end
 
 
+def test_a_later_delta_without_a_reason_takes_none_away() -> None:
+    end = fold([started(), *text_events("x"), finished("end_turn"), finished(None), STOP])[-1]
+    assert isinstance(end, StreamClosed)
+    assert Stop.END_TURN is end.stop
+
+
 def test_a_stop_reason_of_the_future() -> None:
     end = fold(answer(text_events("x"), reason="nap_time"))[-1]
     assert (Stop.OTHER, "nap_time") == (end.stop, end.reason)  # type: ignore[union-attr]

@@ -108,7 +108,9 @@ def test_effort_extra_fields_and_betas() -> None:
     assert "one-2026-01-01,two-2026-01-01" == request.headers["anthropic-beta"]
 
 
-@pytest.mark.parametrize(("remaining", "wire"), [(None, {}), (20_000, {"remaining": 20_000})])
+@pytest.mark.parametrize(
+    ("remaining", "wire"), [(None, {}), (20_000, {"remaining": 20_000}), (0, {"remaining": 0})]
+)
 def test_a_task_budget(remaining: int | None, wire: Json) -> None:
     request = sent(order(task_budget=TaskBudget(50_000, remaining)), effort="high")
     assert {"effort": "high", "task_budget": {"type": "tokens", "total": 50_000, **wire}} == request.body[
