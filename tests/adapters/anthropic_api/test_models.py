@@ -99,6 +99,8 @@ def test_an_unknown_model_is_told_so() -> None:
     found = asked(failing(404, "not_found_error", "model: claude-sonet"), "claude-sonet")
     assert isinstance(found, Failure)
     assert (FailureKind.NOT_FOUND, "model: claude-sonet") == (found.kind, found.message)
+    gone = asked(failing(404, "not_found_error", "retired"), "claude-sonnet-4-5")
+    assert isinstance(gone, Failure), "the table does not know better"
 
 
 def test_where_the_api_cannot_say_the_table_does() -> None:
