@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 
 from stepfold.engine.config import Config
-from stepfold.engine.context.repair import fresh_id
 from stepfold.engine.effects import BlockShown, Notice, NoticeKind, Show, Wait
 from stepfold.engine.events import (
     BlockCompleted,
@@ -48,22 +47,26 @@ def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> 
     block, facts = e.block, e.facts
     assert isinstance(block, ToolUse)
     assert facts is not None
-    schedule = reply.schedule
+    schedule, name, taken = reply.schedule, block.id, not block.id
     for call in schedule.calls:
-        if (call.original_id, call.use.name, call.use.input) == (block.id, block.name, block.input):
-            return reply
-    name = block.id
-    taken = {call.use.id for call in schedule.calls}
-    if not name or name in taken or name in data.used_ids:
-        number = data.ledger.next_id
-        name = fresh_id("", taken, number)
-        while name in data.used_ids or name in taken:
-            number += 1
-            name = fresh_id("", taken, number)
+        if call.use.id == name or call.original_id == name:
+            if (call.original_id, call.use.name, call.use.input) == (name, block.name, block.input):
+                return reply
+            taken = True
+    if taken or name in data.used_ids:
+        name = _new_id(reply, data)
     use = block if name == block.id else attrs.evolve(block, id=name)
     call = Call(use, NO_TOOLS if nested else facts, block.id)
     schedule = evolve(schedule, calls=(*schedule.calls, call))
     return Reply(reply.call_id, (*reply.blocks, use), schedule)
+
+
+def _new_id(reply: Reply, data: Data) -> str:
+    here = {call.use.id for call in reply.schedule.calls}
+    number = data.ledger.next_id
+    while (name := f"call_{number}") in here or name in data.used_ids:
+        number += 1
+    return name
 
 
 def take_call(s: State, e: BlockCompleted, k: Config) -> Move:
