@@ -35,7 +35,7 @@ class CallModel:
     makes the list that goes out.  ``resend`` says that the view ends with a
     paused answer.  ``cleared`` are the call ids whose results the server's
     cache edits shall remove.  ``tool_choice_none`` keeps the tools in the
-    request but lets the model call none.
+    request but lets the model call none; ``system`` is the system prompt.
     """
 
     id: int
@@ -48,6 +48,7 @@ class CallModel:
     task_budget: TaskBudget | None = None
     cleared: tuple[str, ...] = ()
     tool_choice_none: bool = False
+    system: str = ""
 
 
 @frozen

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
-
-import attrs
 
 from stepfold.adapters.anthropic_api.errors import NO_KEY, failure_of, failure_of_body
 from stepfold.adapters.anthropic_api.fold import Fold
 from stepfold.adapters.anthropic_api.request import Request, Settings, request_of
 from stepfold.adapters.anthropic_api.wire import JSON, Rendered
 from stepfold.effects.ports import ModelPart
-from stepfold.engine.config import Config
 from stepfold.engine.effects import CallModel
 from stepfold.engine.events import StreamFailed
 from stepfold.engine.failures import Failure, FailureKind
@@ -99,14 +95,6 @@ class AnthropicModel:
             if failure is None:
                 raise
         yield fold.end(failure)
-
-    def configured(self, config: Config) -> AnthropicModel:
-        """Return this port with the system prompt of *config*, unless it was given one of its own."""
-        if self._settings.system or not config.system_prompt:
-            return self
-        port = copy.copy(self)
-        port._settings = attrs.evolve(self._settings, system=config.system_prompt)
-        return port
 
     async def close(self) -> None:
         """Close the client that was made here; one that was passed in is its owner's."""

@@ -34,7 +34,7 @@ class Settings:
     What every request of one model port has in common.
 
     Args:
-        system: The system prompt.
+        system: A system prompt in place of the order's.
         thinking: What to say about thinking where the order wants some; None
             lets the table of models choose.
         effort: ``low`` to ``max``, or None for the model's own.
@@ -76,8 +76,8 @@ def request_of(order: CallModel, settings: Settings, rendered: Rendered) -> Requ
         "max_tokens": order.max_output_tokens,
         "messages": _marked(messages, settings.cache),
     }
-    if settings.system:
-        body["system"] = _system(settings.system, settings.cache)
+    if system := settings.system or order.system:
+        body["system"] = _system(system, settings.cache)
     if order.tools:
         body["tools"] = [tool_json(spec) for spec in order.tools]
         if order.tool_choice_none:

@@ -274,6 +274,7 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         resend=control.resending,
         task_budget=budget,
         cleared=data.layers.edits,
+        system=k.system_prompt,
     )
     control = Control(
         phase=control.phase,

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import anthropic
+import attrs
 import pytest
 
 from stepfold.adapters.anthropic_api import wire
 from stepfold.adapters.anthropic_api.client import AnthropicModel
 from stepfold.adapters.anthropic_api.edits import Edit, clearing
+from stepfold.effects import run as stepfold_run
 from stepfold.engine.config import Config
 from stepfold.engine.effects import CallModel, TaskBudget
 from stepfold.engine.events import ToolSpec
@@ -160,15 +162,20 @@ def test_thinking_goes_back_byte_for_byte_and_only_to_its_model() -> None:
     assert [call] == other["messages"][1]["content"]
 
 
-def test_the_system_prompt_of_the_config_is_used_where_the_port_has_none() -> None:
+def test_the_order_brings_the_system_prompt_and_the_port_may_replace_it() -> None:
+    asked = attrs.evolve(order(), system="be good")
+    assert "be good" == sent(asked, cache=None).body["system"]
+    assert "be brief" == sent(asked, cache=None, system="be brief").body["system"]
+    assert "system" not in sent(order(), cache=None).body
+
+
+def test_a_run_sends_the_system_prompt_of_its_config() -> None:
     async def work() -> list[Json]:
-        async with Loopback([OK, OK]) as api, port(api, cache=None) as model:
-            for each in (model.configured(Config(system_prompt="be good")), model):
-                closed(await parts_of(each, order()))
+        async with Loopback([OK]) as api, port(api, cache=None) as model:
+            await stepfold_run("p", model=model, config=Config(model=MODEL, system_prompt="be good"))
             return api.bodies
 
-    first, second = run(work())
-    assert ("be good", None) == (first["system"], second.get("system"))
+    assert "be good" == run(work())[0]["system"]
 
 
 def test_settings_that_cannot_be_are_named() -> None:
