@@ -250,6 +250,24 @@ def test_permission_is_asked_on_the_terminal(folder: Path) -> None:
     assert "leave that file alone" in results(requests[3])["t4"]["content"][0]["text"]
 
 
+def test_a_terminal_tells_what_is_waited_for(folder: Path) -> None:
+    async def work() -> tuple[int, str]:
+        async with Loopback(scripted(calling(READ), stream([], Ending.HANG))) as api:
+            env = {**with_key(api.url), "TERM": "xterm"}
+            arguments = ("run", "do it", "--model", "m", "--tools", "work")
+            async with on_terminal(folder, *arguments, env=env) as terminal:
+                await terminal.see("(turn 2)")
+                seen = len(terminal.screen)
+                await terminal.see("0:00:01")
+                terminal.interrupt()
+                return await terminal.end(), terminal.screen[seen:]
+
+    code, screen = ran(work())
+
+    assert 130 == code
+    assert "the model 0:00:0" in screen
+
+
 def test_ctrl_c_stops_the_answer_cleanly(folder: Path) -> None:
     async def work() -> tuple[int, str]:
         async with Loopback(scripted(hanging())) as api:

@@ -63,6 +63,8 @@ def run_command(wishes: Wishes) -> int:
         raise Problem("given up: the run was cut off; --resume goes on with it", INTERRUPTED) from None
     except (LogMismatch, RecordingError, ConfigError) as error:
         raise Problem(str(error)) from error
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise Problem(f"{error.filename or 'the recording'}: {error.strerror or error}", FAILED) from error
 

@@ -67,13 +67,15 @@ class View:
     # ------------------------------------------------------------------- waiting
 
     def wait_for(self, what: str) -> None:
-        """Tell at the bottom of the terminal what is waited for."""
+        """Tell at the bottom of the terminal what is waited for, from now on."""
         if self._waiting.disable:
             return
-        self.pause()
-        self._end_line()
-        self._task = self._waiting.add_task(line_of(what, 80), total=None)
-        self._waiting.start()
+        if self._task is None:
+            self._end_line()
+            self._task = self._waiting.add_task(line_of(what, 80), total=None)
+            self._waiting.start()
+        else:
+            self._waiting.reset(self._task, total=None, description=line_of(what, 80))
 
     def pause(self) -> None:
         """Tell no longer: something is printed, or asked."""
@@ -119,6 +121,7 @@ class View:
                 if not self._streamed:
                     self._write(text)
                 self._end_line()
+                self.wait_for("the model")
             case ToolUse(id, name, input):
                 self._names[id] = name
                 self.line(f"-> {name} {line_of(input)}", "bold")
@@ -132,14 +135,14 @@ class View:
         told = line_of("\n".join(block.text for block in item.content if isinstance(block, Text)))
         style = STYLE_OF_CALL.get(item.status, "red")
         self.line(f"<- {name} {item.status}{': ' if told else ''}{told}", style)
+        self.wait_for("the model")
 
     # ----------------------------------------------------------------- printing
 
     def line(self, text: str, style: str = "") -> None:
-        """Print one line about the run."""
+        """Print one line about the run, above what is waited for."""
         if self._quiet:
             return
-        self.pause()
         self._end_line()
         self._console.print(Styled(text, style))
 
@@ -151,6 +154,7 @@ class View:
 
     def finish(self, result: Result) -> None:
         """Print the end."""
+        self.pause()
         usage = result.usage
         self.line(f"== {end_line(result.end)}", "bold green" if result.ok else "bold red")
         if usage.prompt_tokens or usage.output_tokens:
