@@ -108,6 +108,7 @@ def row(
 
 AT_REST: Final = (Idle, Done)
 ALIVE: Final = (Sampling, Waiting, Compacting, Reacting, Running, Checking, Aborting)
+NOT_SAMPLING: Final = (Waiting, Compacting, Reacting, Running, Checking, Aborting)
 ANY: Final = (*AT_REST, *ALIVE)
 JUNCTIONS: Final = (Preparing, Fitting, Calling, Scheduling, Settling, Unwinding)
 
@@ -237,7 +238,7 @@ TABLE: Final[tuple[Row, ...]] = (
 
     # What crosses the loop at any time and decides nothing.
     row(Sampling,    SummaryReady,       g.always,                    Stay.NOTED,                          Sampling,    notes.hold_summary),
-    row(ALIVE,       SummaryReady,       g.always,                    Stay.NOTED,                          SAME,        notes.show_summary),
+    row(NOT_SAMPLING, SummaryReady,      g.always,                    Stay.NOTED,                          SAME,        notes.show_summary),
     row(ALIVE,       Prefetched,         g.always,                    Stay.NOTED,                          SAME,        notes.take_prefetched),
     row(ALIVE,       CollapseStaged,     g.always,                    Stay.NOTED,                          SAME,        notes.take_staged),
     row(ANY,         ToolsChanged,       g.always,                    Stay.NOTED,                          SAME,        notes.change_tools),
