@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from stepfold.engine.events import Stop
 from stepfold.engine.failures import FailureKind
@@ -14,7 +14,7 @@ OVER = 178_000  # over the blocking limit
 STAGED: Final = (Collapse(2, "first span"), Collapse(4, "second span"))
 
 
-def full(tokens: int = FULL, **config: object) -> Drive:
+def full(tokens: int = FULL, **config: Any) -> Drive:
     """Return a run whose second iteration finds a view of so many tokens."""
     drive = Drive(talk(12), **config)
     drive.begin()

@@ -1,0 +1,453 @@
+"""
+What only this file catches: a continue that keeps a field it should reset, or resets one it should keep.
+
+One test for each cell of the table "What each does to each field" (specification, section 3).  In the
+state before, every field has a value of its own that is not its default, as far as the rules allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from stepfold.engine import Continue, State
+from stepfold.engine.config import HookSpec, ModelSpec
+from stepfold.engine.effects import Compact, Continued, Show, StageCollapse, Summarise
+from stepfold.engine.events import HookVerdict, Stop, ToolSpec
+from stepfold.engine.failures import FailureKind
+from stepfold.engine.messages import Message, Origin, Role, Text, ToolResult, ToolUse
+from stepfold.engine.state import Transition
+from tests.engine.driven.drive import Drive, talk
+
+OLD, NEW = ToolSpec("old"), ToolSpec("new")
+OPEN = "and an open"  # text of a block that never closed
+
+# Where each field stands; the only place here that knows it.
+FIELDS: Final[dict[str, Callable[[State], Any]]] = {
+    "compaction": lambda s: (
+        s.control.compaction.compacted,
+        s.control.compaction.turns_since,
+        s.control.compaction.failures,
+    ),
+    "output_recoveries": lambda s: s.control.recovery.output_recoveries,
+    "reactive_compacted": lambda s: s.control.recovery.reactive_compacted,
+    "output_limit_override": lambda s: s.control.recovery.output_limit_override,
+    "pending_tool_summary": lambda s: s.data.pending_tool_summary,
+    "stop_hook_active": lambda s: s.control.recovery.stop_hook_active,
+    "turn": lambda s: s.control.turn,
+    "tool_context": lambda s: s.data.tool_context,
+    "ledgers": lambda s: {
+        "hook blocks": s.data.book.hook_blocks,
+        "blocks left": s.control.hooks.blocks_left,
+        "continuations": s.control.spending.continuations,
+        "last delta": s.control.spending.last_delta,
+        "last total": s.control.spending.last_total,
+        "task spent": s.data.book.task_spent,
+        "task remaining": s.data.book.task_remaining,
+    },
+}
+
+
+# ---------------------------------------------------------------- the state before
+
+
+def turned(*, active: bool = True, staged: bool = False) -> Drive:
+    """
+    Return a run right after a turn, with turns, compactions, budget and hook blocks behind it.
+
+    Its fields: compacted two turns ago, one failure since; the summary of the last batch is pending; a
+    stop hook has blocked (*active*); one budget continuation; a task budget that a compaction fixed.
+    """
+    drive = Drive(
+        talk(8, 600),
+        tools=(OLD,),
+        models=(ModelSpec("main", 200_000, 32_000), ModelSpec("second", 200_000, 64_000)),
+        fallback_models=("second",),
+        stop_hooks=(HookSpec("lint", 5),),
+        token_budget_tokens=100_000,
+        task_budget_tokens=500_000,
+        tool_summaries=True,
+        collapse_staging=True,
+        tail_min_tokens=0,
+        tail_min_messages=0,
+    )
+    drive.begin()
+    if active:
+        drive.text("early answer")
+        drive.close(output=1_000)
+        drive.hook(HookVerdict.BLOCK, "early error")
+    drive.text("second answer")
+    drive.close(output=2_000)
+    drive.hook(HookVerdict.PASS)
+    for name, tokens in (("t1", 170_000), ("t2", 170_000), ("t3", 163_000)):
+        drive.call(name)
+        drive.close(Stop.TOOL_USE, output=100, prompt=tokens)
+        drive.tool(name)
+        if name == "t1":
+            drive.compacted(30_000, "old summary")
+        if name == "t2":
+            drive.not_compacted()
+    drive.staged("span summary" if staged else None)
+    return drive
+
+
+def climbed(drive: Drive, *, reactive: bool, override: bool, staged: bool = False) -> Drive:
+    """Go on to one resume spent; with *reactive*, its guard is spent; with *override*, escalated."""
+    if reactive:
+        drive.fail(FailureKind.PROMPT_TOO_LONG)
+        drive.compacted(30_000, "reactive summary")
+    drive.text("part one")
+    drive.close(Stop.MAX_TOKENS, output=100, prompt=163_000)
+    if drive.opened(StageCollapse):
+        drive.staged(None)
+    replaced(drive)
+    if override:
+        drive.text("too long")
+        drive.close(Stop.MAX_TOKENS, output=100, prompt=163_000)
+    if drive.opened(StageCollapse):
+        drive.staged("span summary" if staged else None)
+    return drive
+
+
+def replaced(drive: Drive) -> None:
+    """Go on with the second model, which can put out 64,000 tokens."""
+    for _ in range(2):
+        drive.fail(FailureKind.OVERLOADED)
+        drive.waited()
+    drive.fail(FailureKind.OVERLOADED)
+
+
+# ---------------------------------------------------------------- the seven, each by real events
+
+
+def drain(drive: Drive) -> None:
+    drive.fail(FailureKind.PROMPT_TOO_LONG)
+
+
+def react(drive: Drive) -> None:
+    drive.fail(FailureKind.PROMPT_TOO_LONG)
+    drive.compacted(40_000, "the new summary")
+
+
+def escalate(drive: Drive) -> None:
+    drive.text("cut")
+    drive.close(Stop.MAX_TOKENS, output=100)
+
+
+def recover(drive: Drive) -> None:
+    drive.text("partial")
+    drive.close(Stop.MAX_TOKENS, output=100, open_text=OPEN)
+
+
+def block(drive: Drive) -> None:
+    drive.text("the answer")
+    drive.close(output=700)
+    drive.hook(HookVerdict.BLOCK, "lint is red")
+
+
+def nudge(drive: Drive) -> None:
+    drive.text("the answer")
+    drive.close(output=700)
+    drive.hook(HookVerdict.PASS)
+
+
+def turn(drive: Drive) -> None:
+    drive.call("t9", "read")
+    drive.close(Stop.TOOL_USE, output=700)
+    drive.tool("t9", "contents")
+
+
+TAKE: Final[dict[Continue, Callable[[Drive], None]]] = {
+    Continue.COLLAPSE_DRAIN_RETRY: drain,
+    Continue.REACTIVE_COMPACT_RETRY: react,
+    Continue.MAX_OUTPUT_TOKENS_ESCALATE: escalate,
+    Continue.MAX_OUTPUT_TOKENS_RECOVERY: recover,
+    Continue.STOP_HOOK_BLOCKING: block,
+    Continue.TOKEN_BUDGET_CONTINUATION: nudge,
+    Continue.NEXT_TURN: turn,
+}
+
+
+def brink(reason: Continue, field: str, *, active: bool = True) -> Drive:
+    """Return a run right before *reason*, in which *field* is what it can be at most."""
+    staged = reason is Continue.COLLAPSE_DRAIN_RETRY
+    fresh = field == "pending_tool_summary"  # every continue clears it: only a turn may stand before
+    drive = turned(active=active, staged=staged and fresh)
+    if fresh:
+        if reason is Continue.MAX_OUTPUT_TOKENS_ESCALATE:
+            replaced(drive)
+        return drive
+    reactive = reason is not Continue.REACTIVE_COMPACT_RETRY and field != "compaction"
+    override = reason is not Continue.MAX_OUTPUT_TOKENS_ESCALATE
+    drive = climbed(drive, reactive=reactive, override=override, staged=staged)
+    drive.tools(NEW)
+    return drive
+
+
+def taken(reason: Continue, field: str, *, active: bool = True) -> tuple[Drive, State, State]:
+    """Take *reason* and return the run and the states before and after."""
+    drive = brink(reason, field, active=active)
+    before, count = drive.state, len(drive.continued)
+    TAKE[reason](drive)
+    assert [reason] == drive.continued[count:], "the run did not take the continue that is tested"
+    return drive, before, drive.state
+
+
+# ---------------------------------------------------------------- the cells
+
+KEEP, ADD_ONE = object(), object()
+C = Continue
+CELLS: Final[dict[str, dict[Continue, Any]]] = {
+    "compaction": {
+        **dict.fromkeys(Continue, KEEP),
+        C.REACTIVE_COMPACT_RETRY: (False, 0, 1),  # cleared, but the failure count stays
+        C.NEXT_TURN: (True, 3, 1),  # this iteration's, a turn older
+    },
+    "output_recoveries": {
+        C.COLLAPSE_DRAIN_RETRY: KEEP,
+        C.REACTIVE_COMPACT_RETRY: KEEP,
+        C.MAX_OUTPUT_TOKENS_ESCALATE: KEEP,
+        C.MAX_OUTPUT_TOKENS_RECOVERY: ADD_ONE,
+        C.STOP_HOOK_BLOCKING: 0,
+        C.TOKEN_BUDGET_CONTINUATION: 0,
+        C.NEXT_TURN: 0,
+    },
+    "reactive_compacted": {
+        C.COLLAPSE_DRAIN_RETRY: KEEP,
+        C.REACTIVE_COMPACT_RETRY: True,
+        C.MAX_OUTPUT_TOKENS_ESCALATE: KEEP,
+        C.MAX_OUTPUT_TOKENS_RECOVERY: KEEP,
+        C.STOP_HOOK_BLOCKING: KEEP,
+        C.TOKEN_BUDGET_CONTINUATION: False,
+        C.NEXT_TURN: False,
+    },
+    "output_limit_override": {
+        C.COLLAPSE_DRAIN_RETRY: KEEP,
+        C.REACTIVE_COMPACT_RETRY: KEEP,
+        C.MAX_OUTPUT_TOKENS_ESCALATE: 64_000,
+        C.MAX_OUTPUT_TOKENS_RECOVERY: KEEP,
+        C.STOP_HOOK_BLOCKING: None,
+        C.TOKEN_BUDGET_CONTINUATION: None,
+        C.NEXT_TURN: None,
+    },
+    "pending_tool_summary": dict.fromkeys(Continue, None),  # but for the new one of a turn
+    "stop_hook_active": {**dict.fromkeys(Continue, KEEP), C.STOP_HOOK_BLOCKING: True},
+    "turn": {**dict.fromkeys(Continue, KEEP), C.NEXT_TURN: ADD_ONE},
+    "tool_context": dict.fromkeys(Continue, KEEP),  # but for the tools of a turn
+    "ledgers": dict.fromkeys(Continue, KEEP),  # but for the two that book something
+}
+WANTED_BEFORE: Final[dict[str, Any]] = {
+    "compaction": (True, 2, 1),
+    "output_recoveries": 1,
+    "reactive_compacted": True,
+    "output_limit_override": 64_000,
+    "stop_hook_active": True,
+    "turn": 4,
+}
+
+
+def expected(field: str, reason: Continue, before: Any, drive: Drive) -> Any:
+    """Return what *field* is after *reason*."""
+    cell = CELLS[field][reason]
+    match field, reason:
+        case "pending_tool_summary", Continue.NEXT_TURN:
+            return drive.open(Summarise).id
+        case "tool_context", Continue.NEXT_TURN:
+            return ((NEW,), before.model, before.chain, before.depth)
+        case "tool_context", _:
+            return (before.tools, before.model, before.chain, before.depth)
+        case "ledgers", Continue.STOP_HOOK_BLOCKING:
+            return {**before, "hook blocks": (2,), "blocks left": 3}
+        case "ledgers", Continue.TOKEN_BUDGET_CONTINUATION:
+            total = sum(event.usage.output_tokens for event in drive.events if getattr(event, "usage", None))
+            return {
+                **before,
+                "continuations": 2,
+                "last delta": total - before["last total"],
+                "last total": total,
+            }
+        case "ledgers", Continue.REACTIVE_COMPACT_RETRY:  # corrected at each compaction (section 5)
+            spent = 170_102 + 163_000  # the two views left behind: answer and result of t1 counted with it
+            return {**before, "task spent": spent, "task remaining": 500_000 - spent}
+        case _:
+            return before if cell is KEEP else before + 1 if cell is ADD_ONE else cell
+
+
+@pytest.mark.parametrize("reason", Continue, ids=str)
+@pytest.mark.parametrize("field", [field for field in CELLS if field != "ledgers"])
+def test_cell(field: str, reason: Continue) -> None:
+    drive, before, after = taken(reason, field)
+    read = FIELDS[field]
+
+    if not (field == "reactive_compacted" and reason is Continue.REACTIVE_COMPACT_RETRY) and not (
+        field == "output_limit_override" and reason is Continue.MAX_OUTPUT_TOKENS_ESCALATE
+    ):
+        assert read(before) == WANTED_BEFORE.get(field, read(before)), "the state before is not as wanted"
+    got = read(after)
+    if field == "tool_context":
+        assert OLD in read(before).tools
+        got = (got.tools, got.model, got.chain, got.depth)
+    if field == "pending_tool_summary":
+        assert read(before) is not None
+    assert expected(field, reason, read(before), drive) == got
+
+
+@pytest.mark.parametrize("reason", Continue, ids=str)
+def test_cell_of_the_ledgers(reason: Continue) -> None:
+    drive, before, after = taken(reason, "ledgers")
+    ledgers = FIELDS["ledgers"](before)
+
+    assert {"hook blocks": (1,), "blocks left": 4, "continuations": 1}.items() <= ledgers.items()
+    assert 0 not in ledgers.values()
+    assert expected("ledgers", reason, ledgers, drive) == FIELDS["ledgers"](after)
+
+
+@pytest.mark.parametrize("reason", Continue, ids=str)
+def test_stop_hook_active_is_kept_where_it_is_false_too(reason: Continue) -> None:
+    _, before, after = taken(reason, "stop_hook_active", active=False)
+
+    assert FIELDS["stop_hook_active"](before) is False
+    assert (reason is Continue.STOP_HOOK_BLOCKING) is FIELDS["stop_hook_active"](after)
+
+
+@pytest.mark.parametrize("reason", [r for r in Continue if r is not C.REACTIVE_COMPACT_RETRY], ids=str)
+def test_an_unspent_guard_of_reactive_compaction_is_never_spent_by_another_continue(reason: Continue) -> None:
+    _, before, after = taken(reason, "compaction")
+
+    assert FIELDS["reactive_compacted"](before) is False
+    assert FIELDS["reactive_compacted"](after) is False
+
+
+# ---------------------------------------------------------------- messages
+
+
+def new_tail(before: State, after: State) -> tuple[Message, ...]:
+    """Return what joined the view; fails where the view before does not stand in front of it."""
+    old, new = tuple(before.data.messages), tuple(after.data.messages)
+    assert old == new[: len(old)]
+    return new[len(old) :]
+
+
+def test_messages_of_a_drain_are_the_drained_view() -> None:
+    drive, before, after = taken(Continue.COLLAPSE_DRAIN_RETRY, "messages")
+    through = drive.last(StageCollapse).through
+
+    first, *rest = after.data.messages
+
+    assert Origin.SUMMARY is first.origin
+    assert "span summary" in str(first.content)
+    assert list(before.data.messages)[through:] == rest
+
+
+def test_messages_of_a_reaction_are_the_compacted_view() -> None:
+    drive, before, after = taken(Continue.REACTIVE_COMPACT_RETRY, "messages")
+    order = drive.last(Compact)
+
+    boundary, summary, *tail = after.data.messages
+
+    assert (Origin.BOUNDARY, ()) == (boundary.origin, boundary.content)
+    assert (Origin.SUMMARY, (Text("the new summary"),)) == (summary.origin, summary.content)
+    assert list(order.tail) == tail
+    assert (*order.head, *order.tail) == tuple(before.data.messages)
+
+
+def test_messages_of_an_escalation_are_the_view() -> None:
+    _, before, after = taken(Continue.MAX_OUTPUT_TOKENS_ESCALATE, "messages")
+
+    assert () == new_tail(before, after)
+
+
+def test_messages_of_a_recovery_are_view_partial_resume() -> None:
+    _, before, after = taken(Continue.MAX_OUTPUT_TOKENS_RECOVERY, "messages")
+
+    partial, resume = new_tail(before, after)
+
+    assert (Role.ASSISTANT, (Text("partial"), Text(OPEN))) == (partial.role, partial.content)
+    assert (Role.USER, Origin.RESUME) == (resume.role, resume.origin)
+    words = str(resume.content)
+    assert all(word in words for word in ("limit", "mid-thought", "no apology", "no recap", "smaller pieces"))
+
+
+def test_messages_of_a_stop_hook_are_view_answer_errors() -> None:
+    _, before, after = taken(Continue.STOP_HOOK_BLOCKING, "messages")
+
+    answer, error = new_tail(before, after)
+
+    assert (Role.ASSISTANT, (Text("the answer"),)) == (answer.role, answer.content)
+    assert (Role.USER, Origin.HOOK) == (error.role, error.origin)
+    assert "lint is red" in str(error.content)
+
+
+def test_messages_of_a_budget_continuation_are_view_answer_nudge() -> None:
+    drive, before, after = taken(Continue.TOKEN_BUDGET_CONTINUATION, "messages")
+    used = sum(event.usage.output_tokens for event in drive.events if getattr(event, "usage", None))
+
+    answer, nudge = new_tail(before, after)
+
+    assert (Role.ASSISTANT, (Text("the answer"),)) == (answer.role, answer.content)
+    assert (Role.USER, Origin.NUDGE) == (nudge.role, nudge.origin)
+    words = str(nudge.content)
+    assert all(word in words for word in (f"{used // 1_000}%", str(used), str(100_000 - used)))
+    assert "Keep working" in words
+    assert "do not summarise" in words
+
+
+def test_messages_of_a_turn_are_view_answer_results() -> None:
+    _, before, after = taken(Continue.NEXT_TURN, "messages")
+
+    answer, results = new_tail(before, after)
+
+    assert (Role.ASSISTANT, (ToolUse("t9", "read"),)) == (answer.role, answer.content)
+    assert (Role.USER, (ToolResult("t9", (Text("contents"),)),)) == (results.role, results.content)
+
+
+def test_a_window_filled_by_the_answer_keeps_its_part_behind_the_drained_view() -> None:
+    drive = brink(Continue.COLLAPSE_DRAIN_RETRY, "messages")
+    drive.text("partial")
+    drive.close(Stop.WINDOW_EXCEEDED, output=5)
+
+    *_, partial, resume = drive.messages
+
+    assert C.COLLAPSE_DRAIN_RETRY == drive.continued[-1]
+    assert (Text("partial"),) == partial.content
+    assert Origin.RESUME is resume.origin
+
+
+def test_a_window_filled_by_the_answer_keeps_its_part_behind_the_compacted_view() -> None:
+    drive = brink(Continue.REACTIVE_COMPACT_RETRY, "messages")
+    drive.text("partial")
+    drive.close(Stop.WINDOW_EXCEEDED, output=5)
+    drive.compacted(40_000, "the new summary")
+
+    *_, partial, resume = drive.messages
+
+    assert C.REACTIVE_COMPACT_RETRY == drive.continued[-1]
+    assert "the new summary" == drive.texts[0]
+    assert (Text("partial"),) == partial.content
+    assert Origin.RESUME is resume.origin
+
+
+# ---------------------------------------------------------------- why it continued
+
+
+@pytest.mark.parametrize(
+    ("reason", "count"),
+    [
+        (C.COLLAPSE_DRAIN_RETRY, 1),
+        (C.REACTIVE_COMPACT_RETRY, 0),
+        (C.MAX_OUTPUT_TOKENS_ESCALATE, 0),
+        (C.MAX_OUTPUT_TOKENS_RECOVERY, 2),
+        (C.STOP_HOOK_BLOCKING, 1),
+        (C.TOKEN_BUDGET_CONTINUATION, 2),
+        (C.NEXT_TURN, 0),
+    ],
+    ids=str,
+)
+def test_transition_names_the_continue_with_its_payload(reason: Continue, count: int) -> None:
+    drive, before, after = taken(reason, "messages")
+
+    assert before.control.transition != after.control.transition == Transition(reason, count)
+    shown = [e for e in drive.outputs[-1] if isinstance(e, Show) and isinstance(e.item, Continued)]
+    assert [Show(Continued(reason, count, after.control.turn))] == shown
