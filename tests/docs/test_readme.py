@@ -1,4 +1,4 @@
-"""The README is true: its examples run, its scenario passes, its picture is the table's.  Only this file reads it."""
+"""The README is true: its examples run, its scenario passes, its picture is the table's."""
 
 from __future__ import annotations
 
@@ -34,14 +34,18 @@ def test_the_two_commands_come_first() -> None:
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
     file = tmp_path / "example.py"
     file.write_text(blocks("python")[number], encoding="utf-8")
-    done = subprocess.run([sys.executable, str(file)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(file)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (0, "") == (done.returncode, done.stderr)
 
 
 def test_what_the_stream_example_prints(tmp_path: Path) -> None:
     file = tmp_path / "example.py"
     file.write_text(blocks("python")[1], encoding="utf-8")
-    done = subprocess.run([sys.executable, str(file)], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, str(file)], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert "I am done.  -> stop_hook_blocking\nNow it is fixed.\n" == done.stdout
 
 

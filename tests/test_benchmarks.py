@@ -1,0 +1,34 @@
+"""The benchmarks run and tell their figures; no figure is judged here, machines are too noisy for that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def quick(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.quick", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_quick_figures_as_json() -> None:
+    done = quick("--tiny", "--json")
+    assert (0, "") == (done.returncode, done.stderr)
+    told = json.loads(done.stdout)
+    assert told["floor_us"] > 0
+    names = {figure["name"] for figure in told["figures"]}
+    assert {"turn with one tool", "streamed delta", "call, 100 side by side", "kept a turn by the state"} <= names
+    for figure in told["figures"]:
+        assert (figure["allowed"] is None) == (figure["target"] is None) == (figure["ok"] is None)
+        if figure["ok"] is not None:
+            assert figure["ok"] == (figure["value"] <= figure["allowed"])
+
+
+def test_a_word_that_is_not_known() -> None:
+    done = quick("--fast")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "benchmarks.quick: --fast is not known; allowed: --json, --tiny\n" == done.stderr
