@@ -21,7 +21,7 @@ from stepfold.engine.frozen import evolve
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message
 from stepfold.engine.moves.iteration import replaced
-from stepfold.engine.moves.ledger import one_more_request, owing, spec_of, spend, total, without
+from stepfold.engine.moves.ledger import beside, one_more_request, owing, spec_of, spend, total, without
 from stepfold.engine.moves.reply import stream_ended
 from stepfold.engine.moves.turn import window_partial
 from stepfold.engine.phases import FITTING, Compacting, Reacting, Sampling
@@ -173,16 +173,17 @@ def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
 def fail_compaction(s: State, e: CompactionFailed | Resumed, k: Config) -> Move:
     """Autocompact gave nothing: one failure more for the breaker; the view is unchanged."""
     c, usage, words = s.control, None, "the process died while it ran"
-    data = s.data
+    data, again = s.data, tuple[Effect, ...]()
     if isinstance(e, CompactionFailed):
         usage, words = e.usage, e.failure.message or e.failure.kind
     else:
+        again = beside(data)
         data = without(data, (effect.id for effect in data.ledger.owed if isinstance(effect, Compact)))
     failures = c.compaction.failures + 1
     book = evolve(c.compaction, failures=failures, tried=Tried.FAILED)
     control = _after(c, book, c.fill, spend(c, usage, spec_of(c, k)), c.recovery.staged)
     notice = Notice(NoticeKind.COMPACTION_FAILED, f"compaction failed: {words}", failures)
-    return Move(control, FITTING, _booked(data, usage), (Show(notice),))
+    return Move(control, FITTING, _booked(data, usage), (Show(notice), *again))
 
 
 def react(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:

@@ -10,7 +10,7 @@ from stepfold.engine.events import HookAnswered, HookStop, HookVerdict, Resumed,
 from stepfold.engine.frozen import evolve
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message, Origin, user_text
-from stepfold.engine.moves.ledger import owing, spec_of
+from stepfold.engine.moves.ledger import beside, owing, spec_of
 from stepfold.engine.moves.reply import stream_ended, whole_answer
 from stepfold.engine.phases import Checking, Reply, Sampling, Settling
 from stepfold.engine.state import Control, Data, Hooks, Move, State
@@ -105,6 +105,8 @@ def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
             effects = (Show(Notice(NoticeKind.HOOK_TIMED_OUT, f"stop hook {name} timed out")),)
         case HookVerdict.PASS:
             pass
+    if isinstance(e, Resumed) and (stop is None or phase.waiting):
+        effects = (*effects, *beside(data))  # a run that ends here begins nothing again
     control = evolve(s.control, hooks=hooks, attempts=evolve(s.control.attempts, crashed=False))
     return Verdicts(control, data, phase.reply, errors, stop, effects)
 

@@ -14,8 +14,10 @@ from stepfold.engine.effects import (
     Effect,
     Finish,
     Owed,
+    Prefetch,
     RunTool,
     StageCollapse,
+    Summarise,
 )
 from stepfold.engine.events import Usage
 from stepfold.engine.frozen import evolve
@@ -80,6 +82,11 @@ def cancel_staging(data: Data) -> tuple[Data, tuple[Effect, ...]]:
     if not stale:
         return data, ()
     return without(data, (effect.id for effect in stale)), tuple(Cancel(effect.id) for effect in stale)
+
+
+def beside(data: Data) -> tuple[Effect, ...]:
+    """Return the orders that a new process begins again of what ran beside the loop."""
+    return tuple(e for e in data.ledger.owed if isinstance(e, Summarise | Prefetch | StageCollapse))
 
 
 def joined(

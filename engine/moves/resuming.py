@@ -8,10 +8,7 @@ from stepfold.engine.effects import (
     ErrorShown,
     Notice,
     NoticeKind,
-    Prefetch,
     Show,
-    StageCollapse,
-    Summarise,
     Tombstone,
     Wait,
 )
@@ -20,7 +17,7 @@ from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Text
 from stepfold.engine.moves.ends import stop_failure
-from stepfold.engine.moves.ledger import finish, one_more_request, without
+from stepfold.engine.moves.ledger import beside, finish, one_more_request, without
 from stepfold.engine.moves.reply import (
     UNKNOWN_CRASH,
     cancel_active,
@@ -46,11 +43,6 @@ from stepfold.engine.state import Data, Move, State
 from stepfold.engine.terminals import ModelError
 
 CRASHED = Failure(FailureKind.CRASHED, "the process died while the call was open, and the retries are spent")
-
-
-def beside(data: Data) -> tuple[Effect, ...]:
-    """Return the orders to begin again of what ran beside the loop."""
-    return tuple(e for e in data.ledger.owed if isinstance(e, Summarise | Prefetch | StageCollapse))
 
 
 def _told(words: str) -> Show:
