@@ -134,6 +134,16 @@ class Drive:
         self._book(event, effects)
         return effects
 
+    def upto(self, place: int) -> Drive:
+        """Return the log as it was after event number *place* (from 0); open is what is open there."""
+        other = Drive()
+        other.config, other.first = self.config, self.first
+        other.state, other.events = self.states[place], self.events[: place + 1]
+        other.states, other.outputs = self.states[: place + 1], self.outputs[: place + 1]
+        for event, effects in zip(other.events, other.outputs, strict=True):
+            other._book(event, effects)
+        return other
+
     def _book(self, event: Event, effects: tuple[Effect, ...]) -> None:
         if isinstance(event, Resumed):
             self.owed.clear()
