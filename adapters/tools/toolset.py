@@ -8,9 +8,9 @@ confined: it starts in the folder and may do what the user may do.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LOOKING: Final = Traits(read_only=True, idempotent=True, safe=True, clearable=True)
 CHANGING: Final = Traits(destructive=True, clearable=True)
 SHELL: Final = Traits(destructive=True, shell=True, clearable=True)
+Made: TypeAlias = tuple[Callable[..., Awaitable[object]], str, Traits]
 NAMES: Final = ("bash", "read", "write", "edit", "glob", "grep")
 
 
@@ -77,9 +78,13 @@ def _file_tools(root: Path) -> tuple[Tool, ...]:
     from anthropic.lib.tools import agent_toolset as sdk
 
     context = sdk.AgentToolContext(workdir=root)
+    made = (*_looking_tools(sdk, context), *_changing_tools(sdk, context))
+    return tuple(_confined(context, function, key, traits) for function, key, traits in made)
+
+
+def _looking_tools(sdk: Any, context: Any) -> Iterator[Made]:
+    """Yield read, glob and grep: function, the key of its path, traits."""
     sdk_read = _plain(sdk.beta_read_tool(context).func)
-    sdk_write = _plain(sdk.beta_write_tool(context).func)
-    sdk_edit = _plain(sdk.beta_edit_tool(context).func)
     sdk_glob = _plain(sdk.beta_glob_tool(context).func)
     sdk_grep = _plain(sdk.beta_grep_tool(context).func)
 
@@ -92,6 +97,36 @@ def _file_tools(root: Path) -> tuple[Tool, ...]:
             view_range: First and last line, counted from 1; a last line of -1 is the end. Text only.
         """
         return await sdk_read(file_path, view_range)
+
+    async def glob(pattern: str, path: str | None = None) -> object:
+        """
+        List files whose path fits a pattern, newest first.
+
+        Args:
+            pattern: Relative, such as src/**/*.py.
+            path: The folder to look in; the whole folder if not given.
+        """
+        return await sdk_glob(pattern, path)
+
+    async def grep(pattern: str, path: str | None = None) -> object:
+        """
+        Search in files; gives path, line number and line of each match.
+
+        Args:
+            pattern: A regular expression.
+            path: The file or folder to search; the whole folder if not given.
+        """
+        return await sdk_grep(pattern, path)
+
+    yield read, "file_path", LOOKING
+    yield glob, "path", LOOKING
+    yield grep, "path", LOOKING
+
+
+def _changing_tools(sdk: Any, context: Any) -> Iterator[Made]:
+    """Yield write and edit: function, the key of its path, traits."""
+    sdk_write = _plain(sdk.beta_write_tool(context).func)
+    sdk_edit = _plain(sdk.beta_edit_tool(context).func)
 
     async def write(file_path: str, content: str) -> object:
         """
@@ -115,34 +150,8 @@ def _file_tools(root: Path) -> tuple[Tool, ...]:
         """
         return await sdk_edit(file_path, old_string, new_string, replace_all)
 
-    async def glob(pattern: str, path: str | None = None) -> object:
-        """
-        List files whose path fits a pattern, newest first.
-
-        Args:
-            pattern: Relative, such as src/**/*.py.
-            path: The folder to look in; the whole folder if not given.
-        """
-        return await sdk_glob(pattern, path)
-
-    async def grep(pattern: str, path: str | None = None) -> object:
-        """
-        Search in files; gives path, line number and line of each match.
-
-        Args:
-            pattern: A regular expression.
-            path: The file or folder to search; the whole folder if not given.
-        """
-        return await sdk_grep(pattern, path)
-
-    made: tuple[tuple[Callable[..., Awaitable[object]], str, Traits], ...] = (
-        (read, "file_path", LOOKING),
-        (write, "file_path", attrs.evolve(CHANGING, idempotent=True)),
-        (edit, "file_path", CHANGING),
-        (glob, "path", LOOKING),
-        (grep, "path", LOOKING),
-    )
-    return tuple(_confined(context, function, key, traits) for function, key, traits in made)
+    yield write, "file_path", attrs.evolve(CHANGING, idempotent=True)
+    yield edit, "file_path", CHANGING
 
 
 def _confined(
