@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepfold.engine.messages import Message, Role, ToolResult, ToolUse
+from stepfold.engine.messages import Message, Opaque, Role, ToolResult, ToolUse
 
 
 def holds_results(message: Message) -> bool:
@@ -23,7 +23,8 @@ def round_starts(messages: Sequence[Message]) -> list[int]:
 
     A round begins with a user message that answers no call, or with an answer
     that follows tool results; neighbouring user messages and neighbouring
-    parts of one answer stay together.
+    parts of one answer stay together, and so do a server-side call and the
+    later answer that brings its result.
     """
     starts = []
     for place, message in enumerate(messages):
@@ -32,7 +33,8 @@ def round_starts(messages: Sequence[Message]) -> list[int]:
             continue
         before = messages[place - 1]
         if message.role is Role.ASSISTANT:
-            if before.role is not Role.ASSISTANT and _ends_results(messages, place - 1):
+            follows = before.role is not Role.ASSISTANT and _ends_results(messages, place - 1)
+            if follows and not _answers_before(messages, place):
                 starts.append(place)
         elif before.role is Role.ASSISTANT and not holds_results(message):
             starts.append(place)
@@ -45,6 +47,19 @@ def _ends_results(messages: Sequence[Message], place: int) -> bool:
         if holds_results(messages[place]):
             return True
         place -= 1
+    return False
+
+
+def _answers_before(messages: Sequence[Message], place: int) -> bool:
+    """Whether the answer that begins at *place* holds the result of an earlier server-side call."""
+    asked: set[str] = set()
+    while place < len(messages) and messages[place].role is Role.ASSISTANT:
+        for block in messages[place].content:
+            if isinstance(block, Opaque):
+                if block.answers and block.answers not in asked:
+                    return True
+                asked.add(block.call_id)
+        place += 1
     return False
 
 
