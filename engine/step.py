@@ -53,6 +53,7 @@ from stepfold.engine.state import (
     Late,
     Layers,
     Ledger,
+    Move,
     Recovery,
     State,
     Step,
@@ -84,19 +85,22 @@ class UnexpectedEvent(Exception):
     """The event cannot happen in this phase.  The old state is still good."""
 
 
-_Cell: TypeAlias = tuple[tuple[Callable[..., bool] | None, Row], ...]
+_Entry: TypeAlias = tuple[Callable[..., bool] | None, Callable[..., Move], Continue | None]
 
 
-def _by_cell(table: tuple[Row, ...]) -> dict[tuple[type, type], _Cell]:
-    """Index *table* by phase and event; a last row, which always holds, has no condition to call."""
-    cells: defaultdict[tuple[type, type], list[Row]] = defaultdict(list)
+def _by_cell(table: tuple[Row, ...]) -> dict[type, dict[type, tuple[_Entry, ...]]]:
+    """
+    Index *table* by phase, then event: (condition, move, continue) in the order of the rows.
+
+    A row that always holds has no condition to call; a row that is no
+    continue has nothing to stamp.
+    """
+    cells: defaultdict[type, defaultdict[type, list[_Entry]]] = defaultdict(lambda: defaultdict(list))
     for row in table:
+        reason = row.outcome if isinstance(row.outcome, Continue) else None
         for phase in row.phases:
-            cells[phase, row.event].append(row)
-    return {
-        cell: tuple((None if row.when is always else row.when, row) for row in rows)
-        for cell, rows in cells.items()
-    }
+            cells[phase][row.event].append((None if row.when is always else row.when, row.by, reason))
+    return {phase: {event: tuple(rows) for event, rows in events.items()} for phase, events in cells.items()}
 
 
 _CELLS: Final = _by_cell(TABLE)
@@ -131,22 +135,23 @@ def step(state: State, event: Event, config: Config) -> Step:
             the event answers an effect that was never issued.
     """
     fact, data = _received(state.data, event)
-    now_ms = max(state.now_ms, event.at_ms)
+    now_ms = event.at_ms if event.at_ms > state.now_ms else state.now_ms
     control, phase, transition = state.control, state.phase, state.control.transition
     effects: tuple[Effect, ...] = ()
+    cells, junctions = _CELLS, _JUNCTIONS
     while True:
-        for when, row in _CELLS.get((type(phase), type(fact)), ()):  # noqa: B007  (used behind the loop)
+        for when, by, reason in cells[type(phase)].get(type(fact), ()):  # noqa: B007  (used below)
             if when is None or when(control, fact, config):
                 break
         else:
             raise UnexpectedEvent(f"{type(fact).__name__} in phase {phase.kind}")
-        control, phase, data, more, payload = row.by(State(control, phase, data, now_ms), fact, config)
+        control, phase, data, more, payload = by(State(control, phase, data, now_ms), fact, config)
         if more:
             effects += more
-        if isinstance(row.outcome, Continue):
-            transition = Transition(row.outcome, payload)
-            effects += (Show(Continued(row.outcome, payload, control.turn)),)
-        if type(phase) not in _JUNCTIONS:
+        if reason is not None:
+            transition = Transition(reason, payload)
+            effects += (Show(Continued(reason, payload, control.turn)),)
+        if type(phase) not in junctions:
             return State(_stamped(control, phase.kind, transition), phase, data, now_ms), effects
         fact = _ENTERED
 

@@ -38,16 +38,7 @@ def owing(data: Data, effect: Owed) -> Data:
 
 def with_ledger(data: Data, ledger: Ledger) -> Data:
     """Return *data* with another ledger."""
-    return Data(
-        messages=data.messages,
-        tool_context=data.tool_context,
-        pending_tool_summary=data.pending_tool_summary,
-        ledger=ledger,
-        side=data.side,
-        layers=data.layers,
-        book=data.book,
-        used_ids=data.used_ids,
-    )
+    return evolve(data, ledger=ledger)
 
 
 def without(data: Data, ids: Iterable[int]) -> Data:
@@ -126,13 +117,13 @@ def spend(control: Control, usage: Usage | None, model: ModelSpec) -> Spending:
         return spent
     cost = 0 if model.input_price is None else _cost(usage, model)
     return Spending(
-        model_calls=spent.model_calls,
-        input_tokens=spent.input_tokens + usage.prompt_tokens,
-        output_tokens=spent.output_tokens + usage.output_tokens,
-        cost=spent.cost - (-cost // PER_MILLION),
-        continuations=spent.continuations,
-        last_delta=spent.last_delta,
-        last_total=spent.last_total,
+        spent.model_calls,
+        spent.input_tokens + usage.prompt_tokens,
+        spent.output_tokens + usage.output_tokens,
+        spent.cost - (-cost // PER_MILLION),
+        spent.continuations,
+        spent.last_delta,
+        spent.last_total,
     )
 
 

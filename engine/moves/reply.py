@@ -35,7 +35,7 @@ from stepfold.engine.messages import (
     Thinking,
     ToolResult,
 )
-from stepfold.engine.moves.ledger import spec_of, spend, total, without
+from stepfold.engine.moves.ledger import spend, total, without
 from stepfold.engine.phases import Call, CallState, Closing, Reply, Schedule
 from stepfold.engine.state import Batch, Control, Data, Fill, Head, State
 
@@ -63,17 +63,17 @@ def counted(batch: Batch, schedule: Schedule, opened: int, active: int, alone: b
     """Return the sums of *schedule* after *opened* more calls are open; flags stay as they are."""
     head, refused, asks = head_of(schedule)
     return Batch(
-        total=len(schedule.calls),
-        open=batch.open + opened,
-        active=active,
-        alone=alone,
-        head=head,
-        refused=refused,
-        asks=asks,
-        stopped=schedule.stop is not None,
-        complete=batch.complete,
-        broken=bool(schedule.broken_by),
-        streaming=batch.streaming,
+        len(schedule.calls),
+        batch.open + opened,
+        active,
+        alone,
+        head,
+        refused,
+        asks,
+        schedule.stop is not None,
+        batch.complete,
+        schedule.broken_by != "",
+        batch.streaming,
     )
 
 
@@ -88,9 +88,14 @@ def with_schedule(reply: Reply, schedule: Schedule) -> Reply:
     return Reply(reply.call_id, reply.blocks, schedule, reply.closing)
 
 
+def _blank(part: ResultBlock) -> bool:
+    return isinstance(part, Text) and (not part.text or part.text.isspace())
+
+
 def ended(call: Call, status: CallStatus, content: tuple[ResultBlock, ...]) -> Call:
     """Return *call* ended for good with *status* and its result."""
-    content = tuple(part for part in content if not (isinstance(part, Text) and not part.text.strip()))
+    if any(map(_blank, content)):
+        content = tuple(part for part in content if not _blank(part))
     result = ToolResult(call.use.id, content, is_error=status is not CallStatus.COMPLETED)
     return Call(
         call.use,
@@ -209,8 +214,8 @@ def stream_ended(
     stop, details = control.stop, ""
     if isinstance(e, StreamClosed):
         stop, details, last_ms = e.stop, e.details or e.reason, s.now_ms
-        if e.usage is not None and e.usage.prompt_tokens:
-            fill = Fill(e.usage.prompt_tokens, fill.floor, fill.last_round)
+        if e.usage is not None and (prompt_tokens := e.usage.prompt_tokens):
+            fill = Fill(prompt_tokens, fill.floor, fill.last_round)
             tokens = e.usage.output_tokens
         if e.cleared_tokens and data.layers.edits_pending:
             data, effects = _cleared(data, e.cleared_tokens)
@@ -224,7 +229,8 @@ def stream_ended(
         book = evolve(data.book, usage=total(data.book.usage, e.usage), last_answer_ms=last_ms)
         data = evolve(data, book=book)
     reply = Reply(reply.call_id, reply.blocks, reply.schedule, Closing(stop, e.open_text, tokens, details))
-    control = evolve(control, spending=spend(control, e.usage, spec_of(control, k)), fill=fill, stop=stop)
+    spending = spend(control, e.usage, k.all_models[control.attempts.fallbacks])
+    control = evolve(control, spending=spending, fill=fill, stop=stop)
     return control, data, reply, effects
 
 
