@@ -7,13 +7,13 @@ Other tests see runs; here the table itself is read, and every row is taken by a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, get_args
+from collections.abc import Callable
+from contextlib import suppress
+from typing import get_args
 
 import pytest
 
-from stepfold.engine import Continue, State, Terminal, UnexpectedEvent, step
+from stepfold.engine import Continue, Terminal, UnexpectedEvent, step
 from stepfold.engine.events import (
     AbortKind,
     AbortRequested,
@@ -35,32 +35,10 @@ from stepfold.engine.state import Entered, Late, Stay
 from stepfold.engine.table import ALIVE, ANY, AT_REST, JUNCTIONS, SAME, TABLE, Row
 from tests.engine.driven.company import COMPANY
 from tests.engine.driven.drive import Drive
+from tests.engine.driven.walker import Taken, walk
 from tests.engine.driven.walks import WALKS
 
 NEVER = (Late, Idle)  # before a first run nothing was ordered, so no answer can be late
-Taken = tuple[Row, State, Any]  # row, the state it was taken in, the phase that its move made
-
-
-@contextmanager
-def watched(taken: list[Taken]) -> Iterator[None]:
-    """Note every row that is taken, by wrapping its move."""
-    moves = [(row, row.by) for row in TABLE]
-
-    def wrap(row: Row, by: Any) -> Any:
-        def move(state: State, event: Any, config: Any) -> Any:
-            made = by(state, event, config)
-            taken.append((row, state, made.phase))
-            return made
-
-        return move
-
-    try:
-        for row, by in moves:
-            object.__setattr__(row, "by", wrap(row, by))
-        yield
-    finally:
-        for row, by in moves:
-            object.__setattr__(row, "by", by)
 
 
 def crossing(drive: Drive) -> list[Event]:
@@ -77,30 +55,56 @@ def crossing(drive: Drive) -> list[Event]:
     return events + answered[-1:]
 
 
-def crowd(drive: Drive) -> None:
+def rows_of(drive: Drive) -> list[Taken]:
+    """Return the rows that a driven run took, and hold the slow walk against the engine's step."""
+    found: list[Taken] = []
+    state = drive.first
+    for event, after, effects in zip(drive.events, drive.states, drive.outputs, strict=True):
+        walked, told, rows = walk(state, event, drive.config)
+        assert (after, effects) == (walked, told)
+        found += rows
+        state = after
+    return found
+
+
+def rows_across(drive: Drive) -> list[Taken]:
+    """Return the rows that events take which may come at any time, at every state of a driven run."""
+    found: list[Taken] = []
+    for state in (drive.first, *drive.states):
+        for event in crossing(drive):
+            with suppress(UnexpectedEvent):
+                walked, told, rows = walk(state, event, drive.config)
+                assert (walked, told) == step(state, event, drive.config)
+                found += rows
+    return found
+
+
+def rows_beside(make: Callable[[], Drive]) -> list[Taken]:
+    """Return the rows of work beside the loop that arrives in one phase of a run, and of a crowded queue."""
+    memories, summary, span = make(), make(), make()
+    memories.fetched("a memory")
+    summary.summarised()
+    span.staged()
+    return [*rows_of(memories), *rows_of(summary), *rows_of(span), *rows_of(crowd(make()))]
+
+
+def crowd(drive: Drive) -> Drive:
     """Queue one command more than there is room for."""
     for number in range(drive.config.max_queued_commands + 1):
         drive.queue(f"c{number}")
+    return drive
 
 
 @pytest.fixture(scope="module")
 def taken() -> list[Taken]:
     """Every row taken by the driven runs, and by what crosses them at each of their states."""
     found: list[Taken] = []
-    with watched(found):
-        for walk in (*WALKS.values(), *COMPANY.values()):
-            drive = walk()
-            for state in (drive.first, *drive.states):
-                for event in crossing(drive):
-                    with suppress(UnexpectedEvent):
-                        step(state, event, drive.config)
-        for make in COMPANY.values():
-            make().fetched("a memory")
-            make().summarised()
-            make().staged()
-            crowd(make())
-        for drive in (Drive(max_queued_commands=1), WALKS["plain"]()):
-            crowd(drive)
+    for walked in (*WALKS.values(), *COMPANY.values()):
+        found += [*rows_of(walked()), *rows_across(walked())]
+    for make in COMPANY.values():
+        found += rows_beside(make)
+    for drive in (Drive(max_queued_commands=1), WALKS["plain"]()):
+        found += rows_of(crowd(drive))
     return found
 
 
@@ -212,7 +216,7 @@ def test_every_phase_is_named_once_and_stands_in_the_table() -> None:
 
 
 def test_every_row_is_taken_in_each_of_its_phases(taken: list[Taken]) -> None:
-    seen = {(id(row), type(state.phase)) for row, state, _ in taken}
+    seen = {(id(one.row), type(one.state.phase)) for one in taken}
     missing = [  # one line each, so that a failure lists them
         f"{name(row)} in {phase.__name__}"
         for row in TABLE
@@ -225,36 +229,32 @@ def test_every_row_is_taken_in_each_of_its_phases(taken: list[Taken]) -> None:
 
 def test_every_move_enters_the_phase_of_its_row(taken: list[Taken]) -> None:
     wrong = Counter(
-        f"{name(row)}: {type(phase).__name__}"
-        for row, state, phase in taken
-        if type(phase) is not (type(state.phase) if row.enters is SAME else row.enters)
+        f"{name(one.row)}: {type(one.phase).__name__}"
+        for one in taken
+        if type(one.phase) is not (type(one.state.phase) if one.row.enters is SAME else one.row.enters)
     )
 
     assert {} == wrong
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_control_names_the_phase_that_the_state_is_in(walk: str) -> None:
-    for state in WALKS[walk]().states:
+@pytest.mark.parametrize("walked", WALKS)
+def test_control_names_the_phase_that_the_state_is_in(walked: str) -> None:
+    for state in WALKS[walked]().states:
         assert type(state.phase).kind is state.control.phase
         assert type(state.phase) not in JUNCTIONS
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_the_end_has_the_reason_of_the_row_that_was_taken(walk: str) -> None:
-    found: list[Taken] = []
-    with watched(found):
-        drive = WALKS[walk]()
+@pytest.mark.parametrize("walked", WALKS)
+def test_the_end_has_the_reason_of_the_row_that_was_taken(walked: str) -> None:
+    drive = WALKS[walked]()
+    ends = [one.row.outcome for one in rows_of(drive) if one.row.enters is Done]
 
-    ends = [row.outcome for row, _, phase in found if isinstance(phase, Done) and row.enters is Done]
-
-    if drive.state.end is not None:
-        assert drive.state.end.reason is ends[-1]
+    assert [end.reason for end in (drive.state.end,) if end is not None] == ends[-1:]
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_an_event_without_a_row_is_refused_and_the_state_stays_good(walk: str) -> None:
-    drive = WALKS[walk]()
+@pytest.mark.parametrize("walked", WALKS)
+def test_an_event_without_a_row_is_refused_and_the_state_stays_good(walked: str) -> None:
+    drive = WALKS[walked]()
     for state in (drive.first, *drive.states):
         before = repr(state.control)
         for event in (RunStarted((Text("again"),)), WaitElapsed(9_999)):

@@ -38,6 +38,7 @@ from stepfold.engine.events import (
 from stepfold.engine.messages import Block, Opaque, Text, ToolUse
 from stepfold.engine.phases import PhaseKind
 from stepfold.engine.state import Collapse
+from tests.engine.driven.company import COMPANY
 from tests.engine.driven.drive import Drive, talk
 from tests.engine.driven.friendly import complete
 from tests.engine.driven.hostile import (
@@ -62,12 +63,33 @@ SPANS = (Collapse(2, "first span"), Collapse(4, "second span"))
 class World(RuleBasedStateMachine):
     """The hostile world."""
 
-    @initialize(config=configs, rounds=st.sampled_from([0, 1, 6]), staged=st.sampled_from([0, 0, 2]))
-    def before_the_first_run(self, config: dict[str, Any], rounds: int, staged: int) -> None:
-        self.drive = Drive(talk(rounds, 1_500), TOOLS, SPANS[:staged] if rounds > 1 else (), **config)
-        self.judge = Judge(self.drive.config)
-        self.runs = 0
+    @initialize(
+        config=configs,
+        rounds=st.sampled_from([0, 1, 6]),
+        staged=st.sampled_from([0, 0, 2]),
+        place=st.sampled_from([None] * 6 + list(COMPANY)),
+        at_once=st.sampled_from([True, True, False]),
+    )
+    def begin(
+        self, config: dict[str, Any], rounds: int, staged: int, place: PhaseKind | None, at_once: bool
+    ) -> None:
+        """Begin before a first run, in it, or in one phase of a run that has come a long way."""
         self.gone: set[int] = set()  # orders that were answered or cancelled: whatever comes is late
+        self.runs = 0
+        if place is not None:
+            self.drive = COMPANY[place]()
+            self.runs = 1
+        else:
+            self.drive = Drive(talk(rounds, 1_500), TOOLS, SPANS[:staged] if rounds > 1 else (), **config)
+        self.judge = Judge(self.drive.config)
+        state = self.drive.first
+        for event, after, effects in zip(
+            self.drive.events, self.drive.states, self.drive.outputs, strict=True
+        ):
+            self.judge.watch(state, event, effects, after)
+            state = after
+        if place is None and at_once:
+            self.prompt("yes", 1)
 
     def do(self, event: Event) -> None:
         event = attrs.evolve(event, at_ms=self.drive.now_ms)
@@ -98,6 +120,9 @@ class World(RuleBasedStateMachine):
 
     @precondition(lambda self: self.at_rest and self.runs < RUNS)
     @rule(text=words, seed=st.integers(0, 3))
+    def another_prompt(self, text: str, seed: int) -> None:
+        self.prompt(text, seed)
+
     def prompt(self, text: str, seed: int) -> None:
         self.runs += 1
         self.do(RunStarted((Text("go"), Text(text)), f"run{self.runs}", seed))
@@ -161,7 +186,7 @@ class World(RuleBasedStateMachine):
         self.server_result(self.pending_server_calls()[0])
 
     def pending_server_calls(self) -> list[str]:
-        """Return the server calls of the open request that nothing answers, there or in the answer so far."""
+        """Return the server calls of the request that nothing answers, there or in the answer so far."""
         order = self.model
         assert order is not None
         blocks = [block for message in wire_messages(order) for block in message["content"]]
@@ -207,7 +232,7 @@ class World(RuleBasedStateMachine):
 
     @rule(data=st.data(), kind=st.integers(0, 12), nobody=st.sampled_from([0, -1, 10**6]))
     def astray(self, data: Any, kind: int, nobody: int) -> None:
-        """A late answer changes nothing; one to nobody or of a wrong kind is refused, like a second prompt."""
+        """What is late changes nothing; what goes to nobody, or is of a wrong kind, is refused."""
         drive = self.drive
         if self.gone:
             number = data.draw(st.sampled_from(sorted(self.gone)))
@@ -252,8 +277,8 @@ class World(RuleBasedStateMachine):
 
 TestWorld = World.TestCase
 TestWorld.settings = settings(
-    max_examples=250 * DEEP,
-    stateful_step_count=70,
+    max_examples=600 * DEEP,
+    stateful_step_count=60,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=DEEP == 1,

@@ -26,7 +26,8 @@ def sampling() -> Drive:
         tail_min_tokens=0,
         tail_min_messages=1,
         max_queued_commands=2,
-        stop_hooks=(HookSpec("lint"),),
+        stop_hooks=(HookSpec("lint"), HookSpec("types")),
+        fallback_models=("second",),
     )
     drive.begin()
     drive.call("t1")
