@@ -32,10 +32,10 @@ class RunFailed(Exception):
         self.result = result
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Result:
     """
-    How a run ended.
+    How a run ended.  Its repr is short: ``asyncio.run`` makes one of what it returns, each time.
 
     Args:
         end: The terminal with its payload.
@@ -48,6 +48,10 @@ class Result:
     state: State
     transitions: tuple[Transition, ...] = ()
     tool_calls: Mapping[str, CallStatus] = attrs.field(factory=dict)
+
+    def __repr__(self) -> str:
+        calls, continues = len(self.tool_calls), len(self.transitions)
+        return f"<Result {self.terminal}: {self.end.why}; {continues} transitions, {calls} calls>"
 
     @property
     def terminal(self) -> Terminal:
