@@ -16,8 +16,9 @@ import attrs
 
 from stepfold.engine.history import History
 
-EVENTS_A_TURN = 4
-FLOOR_ON_REFERENCE_US = 8.0  # a turn of this reducer on the kind of machine that the targets were set for
+# A turn of this reducer where the targets were set: a Python 3.11 built with profile-guided optimisation
+# that imports attrs in 26 ms of CPU and builds a frozen class of seven fields in 0.6 us.
+FLOOR_ON_REFERENCE_US = 5.6
 
 
 @attrs.frozen

@@ -21,7 +21,7 @@ def test_the_quick_figures_as_json() -> None:
     told = json.loads(done.stdout)
     assert told["floor_us"] > 0
     names = {figure["name"] for figure in told["figures"]}
-    assert {"turn with one tool", "streamed delta", "call, 100 side by side", "kept a turn by the state"} <= names
+    assert {"turn with one tool", "kept in memory a turn", "replay, an event"} <= names
     for figure in told["figures"]:
         assert (figure["allowed"] is None) == (figure["target"] is None) == (figure["ok"] is None)
         if figure["ok"] is not None:
