@@ -18,6 +18,7 @@ from stepfold.engine.moves.iteration import drained
 from stepfold.engine.moves.ledger import joined, spec_of
 from stepfold.engine.moves.reply import (
     CANCELLED_CUT,
+    CANCELLED_RAISED,
     NOT_RUN_CUT,
     cut_answer,
     partial_answer,
@@ -140,7 +141,7 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
     """Withdraw the truncated answer and send the same request with the higher limit; silent."""
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
-    data, effects = withdraw(data, reply, e.shown)
+    data, effects = withdraw(data, reply, e.shown, CANCELLED_RAISED)
     control = Control(
         turn=c.turn,
         stop=c.stop,

@@ -24,6 +24,7 @@ from stepfold.engine.moves.hooks import checked, spent_hooks
 from stepfold.engine.moves.ledger import finish, joined, spec_of, spend, total
 from stepfold.engine.moves.reply import (
     CANCELLED_CUT,
+    CANCELLED_FAILED,
     NOT_RUN_CUT,
     cut_answer,
     partial_answer,
@@ -170,7 +171,7 @@ def _given_up(
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     if isinstance(e, StreamFailed):
-        data, effects = withdraw(data, reply, e.shown)
+        data, effects = withdraw(data, reply, e.shown, CANCELLED_FAILED)
         return c, data, (*shown, *effects)
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
     data, fill = kept(data, c.fill, partial_answer(reply, data, spec_of(c, k).name, k), reply.closing.tokens)

@@ -43,7 +43,9 @@ NOT_RUN_CUT = "[Not run: the answer that made this call was cut off.]"
 NOT_RUN_STOPPED = "[Not run: a hook asked to stop.]"
 NOT_RUN_ABORTED = "[Not run: interrupted by the user.]"
 CANCELLED_ABORT = "[Cancelled: interrupted by the user. What it did so far may stand.]"
-CANCELLED_ATTEMPT = "[Cancelled: the answer that made this call was withdrawn.]"
+CANCELLED_RAISED = "[Cancelled: the answer that made this call is asked for again with a higher limit.]"
+CANCELLED_FAILED = "[Cancelled: the call to the model that made this call failed.]"
+CANCELLED_FALLBACK = "[Cancelled: another model takes over from the one that made this call.]"
 CANCELLED_CUT = "[Cancelled: the answer that made this call was cut off.]"
 UNKNOWN_CRASH = "[Unknown: the process died while this call ran. It may or may not have done its work.]"
 
@@ -191,9 +193,9 @@ def cut_answer(
     return data, reply, (*cancelled, *skipped)
 
 
-def withdraw(data: Data, reply: Reply, shown: bool) -> tuple[Data, tuple[Effect, ...]]:
+def withdraw(data: Data, reply: Reply, shown: bool, words: str) -> tuple[Data, tuple[Effect, ...]]:
     """Drop an attempt: its running calls are cancelled, and what was shown is withdrawn."""
-    data, reply, cancelled = cancel_active(data, reply, CANCELLED_ATTEMPT)
+    data, reply, cancelled = cancel_active(data, reply, words)
     if shown or reply.blocks:
         return data, (*cancelled, Tombstone(reply.call_id))
     return data, cancelled

@@ -18,7 +18,14 @@ from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Role, ToolUse
 from stepfold.engine.moves.ledger import owing, spec_of, without
-from stepfold.engine.moves.reply import counted, stream_ended, whole_answer, withdraw
+from stepfold.engine.moves.reply import (
+    CANCELLED_FAILED,
+    CANCELLED_FALLBACK,
+    counted,
+    stream_ended,
+    whole_answer,
+    withdraw,
+)
 from stepfold.engine.moves.turn import kept
 from stepfold.engine.phases import CALLING, Call, Reply, Sampling, Scheduling, Waiting
 from stepfold.engine.state import Attempts, Batch, Control, Data, Move, State
@@ -131,7 +138,7 @@ def wait(s: State, e: StreamFailed, k: Config) -> Move:
     """Withdraw the attempt and wait before the next."""
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
-    data, effects = withdraw(data, reply, e.shown)
+    data, effects = withdraw(data, reply, e.shown, CANCELLED_FAILED)
     ms, jitter = backoff_ms(c, data, e.failure, k)
     order = Wait(data.ledger.next_id, ms, jitter)
     overloads = c.attempts.overloads + 1 if e.failure.kind is FailureKind.OVERLOADED else 0
@@ -147,7 +154,7 @@ def fall_back(s: State, e: StreamFailed, k: Config) -> Move:
     """Withdraw the attempt and go on with the next model, for the rest of the run."""
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
-    data, effects = withdraw(data, reply, e.shown)
+    data, effects = withdraw(data, reply, e.shown, CANCELLED_FALLBACK)
     attempts = Attempts(fallbacks=c.attempts.fallbacks + 1, resends=c.attempts.resends)
     control = evolve(c, attempts=attempts, batch=Batch())
     model = spec_of(control, k).name

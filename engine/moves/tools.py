@@ -140,9 +140,7 @@ def end_call(s: State, e: ToolEnded, k: Config) -> Move:
     return _scheduled(s, data, reply, effects, closed)
 
 
-def _scheduled(
-    s: State, data: Data, reply: Reply, effects: tuple[Effect, ...], closed: int
-) -> Move:
+def _scheduled(s: State, data: Data, reply: Reply, effects: tuple[Effect, ...], closed: int) -> Move:
     batch = s.control.batch
     active = batch.active - closed
     batch = counted(batch, reply.schedule, -closed, active, batch.alone and active > 0)

@@ -21,6 +21,7 @@ from stepfold.engine.messages import Message, Opaque, Origin, Role, user_text
 from stepfold.engine.moves.ledger import joined, learned, owing, spec_of
 from stepfold.engine.moves.reply import (
     CANCELLED_CUT,
+    CANCELLED_FAILED,
     NOT_RUN_CUT,
     cut_answer,
     partial_answer,
@@ -70,7 +71,7 @@ def window_partial(
     message; a request that failed keeps nothing, and what was shown is withdrawn.
     """
     if not isinstance(e, StreamClosed):
-        data, effects = withdraw(data, reply, e.shown)
+        data, effects = withdraw(data, reply, e.shown, CANCELLED_FAILED)
         return data, (), effects
     data, reply, effects = cut_answer(data, reply, CANCELLED_CUT, NOT_RUN_CUT)
     partial = partial_answer(reply, data, model, k)
