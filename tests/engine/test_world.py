@@ -56,7 +56,7 @@ from tests.engine.driven.hostile import (
 from tests.engine.driven.judge import Judge, valid_history
 
 DEEP = int(os.environ.get("STEPFOLD_DEEP", "1"))
-RUNS = 3  # runs on one history, so that a search ends
+RUNS = 6  # runs on one history, so that a search ends
 SPANS = (Collapse(2, "first span"), Collapse(4, "second span"))
 
 
