@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stepfold.adapters.cli.commands.graph import mermaid
+from stepfold.adapters.cli.exits import BUG, BY_TERMINAL, FAILED, INTERRUPTED, OK, USAGE
 from stepfold.adapters.scenarios.check import check_paths
 from stepfold.engine.state import Continue
 from stepfold.engine.table import TABLE
@@ -68,12 +70,35 @@ def test_the_two_lists_are_whole() -> None:
     assert set(Terminal) <= set(re.findall(r"`(\w+)`", " ".join(right)))
 
 
+def test_the_exit_codes_are_those_of_the_program() -> None:
+    told = README[README.index("Exit codes: 0") : README.index("[docs/cli.md]")]
+    ends = {code for end, code in BY_TERMINAL.items() if end != "completed"}
+    assert {OK, FAILED, USAGE, BUG, min(ends), max(ends - {INTERRUPTED}), INTERRUPTED} == {
+        int(number) for number in re.findall(r"\d+", told)
+    }
+
+
 def test_every_link_leads_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
+    for target, anchor in re.findall(r"\]\(([^)#]+)(?:#([\w-]+))?\)", README):
         assert (ROOT / target).exists(), target
+        headings = re.findall(r"^#+ (.+)$", (ROOT / target).read_text(encoding="utf-8"), re.MULTILINE)
+        assert not anchor or anchor in [heading.lower().replace(" ", "-") for heading in headings]
+
+
+def lines_of_code(path: Path) -> int:
+    """Count lines that are neither empty nor comment, docstring or import."""
+    text = path.read_text(encoding="utf-8")
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if words or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, (node.end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(bool(line.strip()) and line.strip()[0] != "#" and at not in left_out for at, line in lines)
 
 
 def test_the_reading_order_is_short() -> None:
-    """A newcomer should know the machine after some 600 lines of code (docstrings and imports aside)."""
     files = re.findall(r"\]\(((?:engine|effects)/\w+\.py)\)", README)
     assert ["engine/table.py", "engine/state.py", "engine/step.py", "effects/interpreter.py"] == files
+    assert 700 == round(sum(lines_of_code(ROOT / file) for file in files), -2)
+    assert "some 700 lines of code" in README
