@@ -17,8 +17,9 @@ import attrs
 from stepfold.engine.history import History
 
 # A turn of this reducer where the targets were set: a Python 3.11 built with profile-guided optimisation
-# that imports attrs in 26 ms of CPU and builds a frozen class of seven fields in 0.6 us.
+# that builds a frozen class of seven fields in 0.6 us.  Without it, the same machine takes 8 us.
 FLOOR_ON_REFERENCE_US = 5.6
+ATTRS_ON_REFERENCE_MS = 26  # what ``import attrs`` takes there
 
 
 @attrs.frozen
