@@ -41,7 +41,6 @@ from stepfold.engine.guards.fit import (
     compaction_barred,
     compaction_due,
     context_full,
-    requests_spent,
     staged_at_threshold,
 )
 from stepfold.engine.guards.scheduling import (
@@ -78,6 +77,7 @@ from stepfold.engine.guards.shrinking import (
     under_threshold,
     worked,
 )
+from stepfold.engine.guards.spending import requests_spent
 
 __all__ = [
     "AnyEvent",

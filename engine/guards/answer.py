@@ -9,7 +9,7 @@ from stepfold.engine.events import (
     StreamClosed,
 )
 from stepfold.engine.guards.facts import AnyEvent, current_model
-from stepfold.engine.guards.fit import requests_spent
+from stepfold.engine.guards.spending import requests_spent_after
 from stepfold.engine.state import Continue, Control
 
 PAUSES = (Stop.PAUSE_TURN, Stop.COMPACTION)
@@ -52,7 +52,7 @@ def window_drainable(c: Control, e: StreamClosed, k: Config) -> bool:
 
 def window_barred(c: Control, e: StreamClosed, k: Config) -> bool:
     """The window is full, a compaction may help, but no request may leave."""
-    return e.stop is Stop.WINDOW_EXCEEDED and reactable(c, e, k) and requests_spent(c, e, k)
+    return e.stop is Stop.WINDOW_EXCEEDED and reactable(c, e, k) and requests_spent_after(c, e.usage, k)
 
 
 def window_reactable(c: Control, e: StreamClosed, k: Config) -> bool:

@@ -9,7 +9,7 @@ from stepfold.engine.events import (
 from stepfold.engine.failures import RETRYABLE, TOO_LONG, FailureKind
 from stepfold.engine.guards.answer import drainable, reactable
 from stepfold.engine.guards.facts import AnyEvent
-from stepfold.engine.guards.fit import requests_spent
+from stepfold.engine.guards.spending import requests_spent_after
 from stepfold.engine.state import Control
 
 
@@ -30,7 +30,7 @@ def too_long_reactable(c: Control, e: StreamFailed, k: Config) -> bool:
 
 def too_long_barred(c: Control, e: StreamFailed, k: Config) -> bool:
     """Too long, a compaction may help, but no request may leave."""
-    return too_long_reactable(c, e, k) and requests_spent(c, e, k)
+    return too_long_reactable(c, e, k) and requests_spent_after(c, e.usage, k)
 
 
 def media_too_large(c: Control, e: StreamFailed, k: Config) -> bool:
@@ -45,7 +45,7 @@ def media_reactable(c: Control, e: StreamFailed, k: Config) -> bool:
 
 def media_barred(c: Control, e: StreamFailed, k: Config) -> bool:
     """Media too large, a compaction may help, but no request may leave."""
-    return media_reactable(c, e, k) and requests_spent(c, e, k)
+    return media_reactable(c, e, k) and requests_spent_after(c, e.usage, k)
 
 
 def _fallback_left(c: Control, k: Config) -> bool:

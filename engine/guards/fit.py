@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepfold.engine.config import Config
 from stepfold.engine.guards.facts import AnyEvent
+from stepfold.engine.guards.spending import requests_spent
 from stepfold.engine.state import Control, Tried
 
 
@@ -47,14 +48,4 @@ def context_full(c: Control, e: AnyEvent, k: Config) -> bool:
         and c.compaction.tried is not Tried.WORKED
         and not (k.reactive_compact and not c.recovery.reactive_compacted)
         and not (k.collapse and c.recovery.staged > 0)
-    )
-
-
-def requests_spent(c: Control, e: AnyEvent, k: Config) -> bool:
-    """A hard limit of the run stands before any further request."""
-    spent = c.spending
-    return (
-        (k.max_model_calls is not None and spent.model_calls >= k.max_model_calls)
-        or (k.max_run_tokens is not None and spent.input_tokens + spent.output_tokens >= k.max_run_tokens)
-        or (k.max_cost is not None and spent.cost >= k.max_cost)
     )

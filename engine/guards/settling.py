@@ -11,7 +11,7 @@ from stepfold.engine.events import (
     Resumed,
 )
 from stepfold.engine.guards.facts import AnyEvent
-from stepfold.engine.guards.fit import requests_spent
+from stepfold.engine.guards.spending import requests_spent
 from stepfold.engine.state import Control
 
 

@@ -9,7 +9,7 @@ from stepfold.engine.events import (
 )
 from stepfold.engine.failures import TOO_LONG
 from stepfold.engine.guards.facts import AnyEvent
-from stepfold.engine.guards.fit import requests_spent
+from stepfold.engine.guards.spending import requests_spent_after
 from stepfold.engine.state import Control, Withheld
 
 
@@ -43,7 +43,7 @@ def summary_too_long(c: Control, e: CompactionFailed, k: Config) -> bool:
 
 def summary_barred(c: Control, e: CompactionFailed, k: Config) -> bool:
     """As ``summary_too_long``, but no request may leave."""
-    return summary_too_long(c, e, k) and requests_spent(c, e, k)
+    return summary_too_long(c, e, k) and requests_spent_after(c, e.usage, k)
 
 
 def reaction_too_long(c: Control, e: CompactionFailed, k: Config) -> bool:
@@ -53,7 +53,7 @@ def reaction_too_long(c: Control, e: CompactionFailed, k: Config) -> bool:
 
 def reaction_barred(c: Control, e: CompactionFailed, k: Config) -> bool:
     """As ``reaction_too_long``, but no request may leave."""
-    return reaction_too_long(c, e, k) and requests_spent(c, e, k)
+    return reaction_too_long(c, e, k) and requests_spent_after(c, e.usage, k)
 
 
 def media_withheld(c: Control, e: AnyEvent, k: Config) -> bool:

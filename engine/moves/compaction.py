@@ -18,10 +18,11 @@ from stepfold.engine.effects import (
 from stepfold.engine.events import Compacted, CompactionFailed, Resumed, StreamClosed, StreamFailed, Usage
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.frozen import evolve
+from stepfold.engine.guards.spending import spend
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message
 from stepfold.engine.moves.iteration import replaced
-from stepfold.engine.moves.ledger import beside, one_more_request, owing, spec_of, spend, total, without
+from stepfold.engine.moves.ledger import beside, one_more_request, owing, spec_of, total, without
 from stepfold.engine.moves.reply import stream_ended
 from stepfold.engine.moves.turn import window_partial
 from stepfold.engine.phases import FITTING, Compacting, Reacting, Sampling

@@ -18,10 +18,11 @@ from stepfold.engine.events import (
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.frozen import evolve
 from stepfold.engine.guards import fading, under_budget
+from stepfold.engine.guards.spending import spend
 from stepfold.engine.messages import Origin, user_text
 from stepfold.engine.moves.compaction import withheld
 from stepfold.engine.moves.hooks import checked, spent_hooks
-from stepfold.engine.moves.ledger import finish, joined, spec_of, spend, total
+from stepfold.engine.moves.ledger import finish, joined, spec_of, total
 from stepfold.engine.moves.reply import (
     CANCELLED_CUT,
     CANCELLED_FAILED,
@@ -155,6 +156,7 @@ def block_retry(s: State, e: CompactionFailed, k: Config) -> Move:
     """A compaction would be asked again, but no request may leave."""
     c = evolve(s.control, spending=spend(s.control, e.usage, spec_of(s.control, k)))
     c, data = _with_partial(s, c)
+    data = evolve(data, book=evolve(data.book, usage=total(data.book.usage, e.usage)))
     return finish(c, data, limit_reached(c, k))
 
 

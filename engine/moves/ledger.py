@@ -27,8 +27,6 @@ from stepfold.engine.phases import Done
 from stepfold.engine.state import Control, Data, Fill, Ledger, Move, Spending
 from stepfold.engine.terminals import End
 
-PER_MILLION = 1_000_000
-
 
 def owing(data: Data, effect: Owed) -> Data:
     """Return *data* that waits for an answer to *effect*, whose id is the next one."""
@@ -108,33 +106,6 @@ def learned(used: Ids, messages: Iterable[Message]) -> Ids:
                 if isinstance(block, ToolUse):
                     used = used.add(block.id)
     return used
-
-
-def spend(control: Control, usage: Usage | None, model: ModelSpec) -> Spending:
-    """Return the run's spending with one reported *usage* of *model* added; cost is rounded up."""
-    spent = control.spending
-    if usage is None:
-        return spent
-    cost = 0 if model.input_price is None else _cost(usage, model)
-    return Spending(
-        spent.model_calls,
-        spent.input_tokens + usage.prompt_tokens,
-        spent.output_tokens + usage.output_tokens,
-        spent.cost - (-cost // PER_MILLION),
-        spent.continuations,
-        spent.last_delta,
-        spent.last_total,
-    )
-
-
-def _cost(usage: Usage, model: ModelSpec) -> int:
-    priced = (
-        (usage.input_tokens, model.input_price),
-        (usage.output_tokens, model.output_price),
-        (usage.cache_read_tokens, model.cache_read_price or model.input_price),
-        (usage.cache_creation_tokens, model.cache_creation_price or model.input_price),
-    )
-    return sum(tokens * (price or 0) for tokens, price in priced)
 
 
 def total(usage: Usage, more: Usage | None) -> Usage:

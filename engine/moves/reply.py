@@ -24,6 +24,7 @@ from stepfold.engine.events import (
     Verdict,
 )
 from stepfold.engine.frozen import evolve
+from stepfold.engine.guards.spending import spend
 from stepfold.engine.messages import (
     Block,
     Message,
@@ -35,7 +36,7 @@ from stepfold.engine.messages import (
     Thinking,
     ToolResult,
 )
-from stepfold.engine.moves.ledger import spend, total, without
+from stepfold.engine.moves.ledger import total, without
 from stepfold.engine.phases import Call, CallState, Closing, Reply, Schedule
 from stepfold.engine.state import Batch, Control, Data, Fill, Head, State
 
