@@ -175,24 +175,49 @@ def _order_results(
 
 
 def _server_pairs(messages: list[Message], report: list[str]) -> list[Message]:
-    """Drop server results without their call, and server calls that can never be answered now."""
-    answered = {b.answers for b in _blocks(messages) if isinstance(b, Opaque) and b.answers}
-    seen: set[str] = set()
+    """Keep of the server-side calls those with a result behind them, each with its first result."""
+    answered = _answered(messages)
+    asked: set[str] = set()
+    done: set[str] = set()
     out = []
     for message in messages:
         content = []
         for block in message.content:
-            if isinstance(block, Opaque) and block.answers and block.answers not in seen:
-                _count(report, 1, "server results without their call dropped")
-                continue
-            if isinstance(block, Opaque) and block.call_id:
-                if block.call_id not in answered:
-                    _count(report, 1, "server calls without a result dropped")
-                    continue
-                seen.add(block.call_id)
-            content.append(block)
+            problem = _server_problem(block, asked, done, answered) if isinstance(block, Opaque) else ""
+            if problem:
+                _count(report, 1, problem)
+            else:
+                content.append(block)
         out.append(_evolved(message, tuple(content)))
     return out
+
+
+def _answered(messages: Iterable[Message]) -> set[str]:
+    """Return the server-side calls that a result follows."""
+    asked: set[str] = set()
+    answered: set[str] = set()
+    for block in _blocks(messages):
+        if isinstance(block, Opaque):
+            answered |= {block.answers} & asked
+            asked |= {block.call_id} - {""}
+    return answered
+
+
+def _server_problem(block: Opaque, asked: set[str], done: set[str], answered: set[str]) -> str:
+    """Return why *block* cannot stay, or "" and remember it."""
+    if block.answers:
+        if block.answers not in asked:
+            return "server results without their call dropped"
+        if block.answers in done:
+            return "second results for one server call dropped"
+        done.add(block.answers)
+    elif block.call_id:
+        if block.call_id not in answered:
+            return "server calls without a result dropped"
+        if block.call_id in asked:
+            return "second uses of a server call id dropped"
+        asked.add(block.call_id)
+    return ""
 
 
 def _blocks(messages: Iterable[Message]) -> Iterable[Block]:
