@@ -51,6 +51,8 @@ def cancel_all(data: Data) -> tuple[Data, tuple[Effect, ...]]:
     """Return *data* that waits for nothing, and the orders that cancel what was outstanding."""
     ledger = data.ledger
     orders = tuple(cancellation(effect) for effect in ledger.owed)
+    if data.layers.staging:
+        data = evolve(data, layers=evolve(data.layers, staging=0))
     return with_ledger(data, Ledger((), ledger.next_id)), orders
 
 
