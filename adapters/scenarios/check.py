@@ -76,6 +76,10 @@ class Refusal:
         return {
             "scenario": self.name,
             "ok": False,
+            "differences": [self.problem],
+            "terminal": None,
+            "transitions": [],
+            "model_calls": 0,
             "error": self.problem,
             "line": self.line_number,
             "key": self.key,

@@ -100,6 +100,8 @@ def test_json_is_one_object_a_line(folder: Path) -> None:
     assert (False, 2) == (bad["ok"], len(bad["differences"]))
     assert (False, 14, "expect.colour") == (broken["ok"], broken["line"], broken["key"])
     assert "unknown key" in broken["error"]
+    assert {"scenario", "ok", "differences", "terminal", "transitions", "model_calls"} <= set(broken)
+    assert [broken["error"]] == broken["differences"]
     assert "terminal" in broken["allowed"]
     assert later["ok"]
 
