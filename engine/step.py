@@ -41,7 +41,7 @@ from stepfold.engine.events import (
 from stepfold.engine.frozen import evolve
 from stepfold.engine.guards import always
 from stepfold.engine.history import History
-from stepfold.engine.messages import Message
+from stepfold.engine.messages import Message, ToolUse
 from stepfold.engine.moves.ledger import with_ledger
 from stepfold.engine.phases import Idle, PhaseKind
 from stepfold.engine.state import (
@@ -180,6 +180,8 @@ def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
     if type(order) is not order_kind:
         raise UnexpectedEvent(f"{type(event).__name__} cannot answer {type(order).__name__} {effect_id}")
     if type(event) is BlockCompleted:
+        if (type(event.block) is ToolUse) is (event.facts is None):
+            raise UnexpectedEvent("BlockCompleted: a ToolUse needs facts, no other block has any")
         return event, data
     rest = () if len(owed) == 1 else tuple(effect for effect in owed if effect is not order)
     return event, with_ledger(data, Ledger(rest, data.ledger.next_id))
