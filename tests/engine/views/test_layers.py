@@ -49,7 +49,7 @@ from stepfold.engine.messages import (
     user_text,
 )
 from stepfold.engine.state import Collapse
-from tests.engine.views.histories import IMAGE, sound
+from tests.engine.views.histories import IMAGE, server_call, server_result, sound
 
 TOOLS = (ToolSpec("read", clearable=True), ToolSpec("bash"))
 
@@ -185,6 +185,22 @@ def test_a_round_starts_where_a_cut_parts_nothing(messages: list[Message]) -> No
         answered = {b.use_id for m in tail for b in m.content if isinstance(b, ToolResult)}
         assert not asked & answered
         assert not tail or not any(isinstance(b, ToolResult) for b in tail[0].content)
+
+
+@pytest.mark.parametrize("between", [0, 1, 2])
+def test_a_server_call_is_not_parted_from_the_later_answer_that_brings_its_result(between: int) -> None:
+    parts = [Message(Role.ASSISTANT, (Text(f"part {number}"),)) for number in range(between)]
+    messages = [
+        user_text("q", Origin.PROMPT),
+        Message(Role.ASSISTANT, (server_call("s"), ToolUse("a", "read"))),
+        Message(Role.USER, (ToolResult("a"),)),
+        *parts,
+        Message(Role.ASSISTANT, (server_result("s"), ToolUse("b", "read"))),
+        Message(Role.USER, (ToolResult("b"),)),
+        Message(Role.ASSISTANT, (server_call("t"), server_result("t"))),
+    ]
+
+    assert [0, len(messages) - 1] == round_starts(messages)
 
 
 @given(sound(), st.integers(0, 5_000))
