@@ -148,6 +148,7 @@ def test_only_a_completed_call_is_no_error(status: CallStatus) -> None:
     (result,) = results(drive)
     assert (status is not CallStatus.COMPLETED, (Text("words"),)) == (result.is_error, result.content)
     assert {"a": status} == drive.statuses
+    assert not drive.last(CallShown).synthetic
 
 
 @pytest.mark.parametrize(
