@@ -8,7 +8,7 @@ matrix is compared by execution, in ``matrix``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import attrs
 
@@ -19,6 +19,8 @@ from stepfold.engine.measure import PLACES
 from stepfold.engine.state import Continue, Entered, Late, Outcome
 from stepfold.engine.table import ANY, AT_REST, JUNCTIONS, SAME, TABLE, Row
 from stepfold.engine.terminals import Completed, End, Ending, Limit, Terminal
+
+NUMBERS: Final = ("int", "int | None", int, int | None)  # texts until somebody resolves them
 
 
 def differences(spec: Spec, table: Sequence[Row] = TABLE, config: Config | None = None) -> list[str]:
@@ -99,7 +101,7 @@ def _limits(spec: Spec, config: Config) -> Iterator[str]:
     numbers = {
         field.name: getattr(config, field.name)
         for field in attrs.fields(Config)
-        if field.init and str(field.type) in ("int", "int | None")
+        if field.init and field.type in NUMBERS
     }
     for key in [*spec.limits, *(key for key in numbers if key not in spec.limits)]:
         mine = spec.limits.get(key, "no such limit")
