@@ -148,6 +148,14 @@ def test_a_summary_that_failed_is_none() -> None:
     assert drive.state.data.pending_tool_summary is None
 
 
+def test_a_late_summary_that_failed_shows_nothing() -> None:
+    drive = begun(tool_summaries=True)
+    drive.turn("a")
+    drive.fail(FailureKind.SERVER)
+
+    assert () == drive.summarised(None)
+
+
 def test_an_older_summary_does_not_clear_the_one_that_is_pending() -> None:
     drive = begun(tool_summaries=True)
     drive.turn("a")
@@ -165,6 +173,8 @@ def test_an_older_summary_does_not_clear_the_one_that_is_pending() -> None:
 @pytest.mark.parametrize("source", ["agent", "agent:x", "compact"])
 def test_only_main_runs_are_summarised_and_have_background_work(source: str) -> None:
     drive = begun(tool_summaries=True, source=source)
+    if source != "compact":
+        drive.turn("a")
     drive.finish()
 
     assert [] == drive.all(Summarise)

@@ -15,9 +15,10 @@ import pytest
 from stepfold.engine import Continue, State
 from stepfold.engine.effects import Compact, Continued, Show, StageCollapse, Summarise
 from stepfold.engine.events import Stop
+from stepfold.engine.failures import FailureKind
 from stepfold.engine.messages import Message, Origin, Role, Text, ToolResult, ToolUse
 from stepfold.engine.state import Transition
-from tests.engine.driven.brinks import NEW, OLD, OPEN, brink, taken
+from tests.engine.driven.brinks import NEW, OLD, OPEN, TAKE, brink, taken
 from tests.engine.driven.drive import Drive
 
 # Where each field stands; the only place here that knows it.
@@ -302,3 +303,46 @@ def test_transition_names_the_continue_with_its_payload(reason: Continue, count:
     assert before.control.transition != after.control.transition == Transition(reason, count)
     shown = [e for e in drive.outputs[-1] if isinstance(e, Show) and isinstance(e.item, Continued)]
     assert [Show(Continued(reason, count, after.control.turn))] == shown
+
+
+# ---------------------------------------------------------------- what stands beside the ten fields
+
+
+@pytest.mark.parametrize("reason", Continue, ids=str)
+def test_queue_fallback_staging_and_abort_are_kept(reason: Continue) -> None:
+    drive = brink(reason, "messages")
+    drive.queue("c1")
+    before = drive.state.control
+    TAKE[reason](drive)
+    after = drive.state.control
+
+    joined = reason is Continue.NEXT_TURN  # the words have joined
+    discarded = reason in (C.COLLAPSE_DRAIN_RETRY, C.REACTIVE_COMPACT_RETRY)
+    assert (1, 0 if joined else 1) == (before.queued, after.queued)
+    assert 1 == before.attempts.fallbacks == after.attempts.fallbacks
+    assert (0 if discarded else before.recovery.staged) == after.recovery.staged
+    assert before.abort is after.abort
+    assert 1 == before.hooks.due == after.hooks.due
+
+
+@pytest.mark.parametrize("reason", Continue, ids=str)
+def test_tries_are_counted_anew(reason: Continue) -> None:
+    drive = brink(reason, "messages")
+    drive.fail(FailureKind.SERVER)
+    drive.waited()
+    before = drive.state.control.attempts
+    TAKE[reason](drive)
+    after = drive.state.control.attempts
+
+    assert 1 == before.retries
+    assert (0, 0, 0, False) == (after.retries, after.overloads, after.resends, after.crashed)
+
+
+@pytest.mark.parametrize("reason", Continue, ids=str)
+def test_the_batch_of_the_answer_before_is_forgotten(reason: Continue) -> None:
+    _, _, after = taken(reason, "messages")
+    batch = after.control.batch
+
+    assert (0, 0, 0) == (batch.total, batch.open, batch.active)
+    assert [False] * 3 == [batch.stopped, batch.broken, batch.complete]
+    assert 0 == after.control.blocks

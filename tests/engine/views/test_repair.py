@@ -158,6 +158,16 @@ def test_what_is_broken_is_repaired_and_told(kind: str) -> None:
     assert bool(told) <= bool(repaired.report)
 
 
+def test_new_ids_step_around_those_that_are_used() -> None:
+    messages = [ASK]
+    for name in ("a", "call_3", "call_4", "a", ""):
+        messages += [said(ToolUse(name, "read")), heard(result(name))]
+    repaired = repair(messages)
+
+    names = [b.id for m in repaired.messages for b in m.content if isinstance(b, ToolUse)]
+    assert ["a", "call_3", "call_4", "call_5", "call_6"] == names
+
+
 def test_of_two_results_the_first_wins() -> None:
     repaired = repair([ASK, CALL, heard(result("a", "first"), result("a", "second"))])
 
