@@ -113,7 +113,7 @@ def expected(field: str, reason: Continue, before: Any, drive: Drive) -> Any:
         case "ledgers", Continue.STOP_HOOK_BLOCKING:
             return {**before, "hook blocks": (2,), "blocks left": 3}
         case "ledgers", Continue.TOKEN_BUDGET_CONTINUATION:
-            total = sum(event.usage.output_tokens for event in drive.events if getattr(event, "usage", None))
+            total = drive.output_tokens
             return {
                 **before,
                 "continuations": 2,
@@ -234,7 +234,7 @@ def test_messages_of_a_stop_hook_are_view_answer_errors() -> None:
 
 def test_messages_of_a_budget_continuation_are_view_answer_nudge() -> None:
     drive, before, after = taken(Continue.TOKEN_BUDGET_CONTINUATION, "messages")
-    used = sum(event.usage.output_tokens for event in drive.events if getattr(event, "usage", None))
+    used = drive.output_tokens
 
     answer, nudge = new_tail(before, after)
 

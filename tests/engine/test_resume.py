@@ -34,7 +34,7 @@ from tests.engine.driven.friendly import complete
 from tests.engine.driven.judge import Judge, valid_history
 from tests.engine.driven.walks import WALKS
 
-BESIDE = (Prefetch, Summarise, StageCollapse)
+BESIDE: tuple[type[Prefetch | Summarise | StageCollapse], ...] = (Prefetch, Summarise, StageCollapse)
 
 
 def begun(**config: object) -> Drive:
@@ -294,7 +294,13 @@ def test_a_new_process_at_rest_changes_nothing() -> None:
 # ---------------------------------------------------------------- everywhere
 
 
-@pytest.mark.parametrize("walk", {**WALKS, **COMPANY}.values(), ids={**WALKS, **COMPANY})
+EVERYWHERE: dict[str, Callable[[], Drive]] = WALKS | {str(place): make for place, make in COMPANY.items()}
+    **WALKS,
+    **{str(place): make for place, make in COMPANY.items()},
+}
+
+
+@pytest.mark.parametrize("walk", EVERYWHERE.values(), ids=EVERYWHERE)
 def test_a_death_after_every_event_of_every_walk_ends_well(walk: Callable[[], Drive]) -> None:
     drive = walk()
     for place in range(len(drive.events)):

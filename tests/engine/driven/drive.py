@@ -236,6 +236,12 @@ class Drive:
         return found
 
     @property
+    def output_tokens(self) -> int:
+        """The output that answers and failed calls have reported."""
+        ended = [e for e in self.events if isinstance(e, StreamClosed | StreamFailed | StreamCancelled)]
+        return sum(event.usage.output_tokens for event in ended if event.usage is not None)
+
+    @property
     def stones(self) -> int:
         """How often something shown was withdrawn."""
         return len(self.all(Tombstone))
