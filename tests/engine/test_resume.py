@@ -295,9 +295,6 @@ def test_a_new_process_at_rest_changes_nothing() -> None:
 
 
 EVERYWHERE: dict[str, Callable[[], Drive]] = WALKS | {str(place): make for place, make in COMPANY.items()}
-    **WALKS,
-    **{str(place): make for place, make in COMPANY.items()},
-}
 
 
 @pytest.mark.parametrize("walk", EVERYWHERE.values(), ids=EVERYWHERE)
