@@ -104,7 +104,8 @@ def queue_of(old: Function, change: Any) -> Function:
 
     def move(s: Any, e: Any, k: Any) -> Move:
         side = attrs.evolve(s.data.side, queue=change(s.data.side.queue))
-        return old(attrs.evolve(s, data=attrs.evolve(s.data, side=side)), e, k)
+        move: Move = old(attrs.evolve(s, data=attrs.evolve(s.data, side=side)), e, k)
+        return move
 
     return move
 

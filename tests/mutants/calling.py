@@ -96,7 +96,8 @@ def repeated_call_runs_twice(p: Planting) -> None:
         def take(s: Any, e: Any, k: Any) -> Move:
             known = {call.original_id for call in s.phase.reply.schedule.calls}
             block = attrs.evolve(e.block, id="") if e.block.id in known else e.block
-            return old(s, attrs.evolve(e, block=block), k)
+            move: Move = old(s, attrs.evolve(e, block=block), k)
+            return move
 
         return take
 

@@ -41,7 +41,7 @@ def limit_for_first_tries_only(p: Planting) -> None:
 
 def fallback_twice(p: Planting) -> None:
     def round_again(old: Function) -> Function:
-        def fall(s: Any, e: Any, k: Any) -> Move:
+        def fall(s: Any, e: Any, k: Any) -> Any:
             if s.control.attempts.fallbacks + 1 < len(k.all_models):
                 return old(s, e, k)
             control = attrs.evolve(s.control, attempts=Attempts(fallbacks=-1))

@@ -196,7 +196,8 @@ def thinking_though_off(p: Planting) -> None:
 def cut_answer_lost_in_a_full_window(p: Planting) -> None:
     def without(old: Function) -> Function:
         def retry(s: Any, e: Any, k: Any) -> Move:
-            return old(attrs.evolve(s, phase=attrs.evolve(s.phase, partial=())), e, k)
+            move: Move = old(attrs.evolve(s, phase=attrs.evolve(s.phase, partial=())), e, k)
+            return move
 
         return retry
 

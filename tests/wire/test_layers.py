@@ -18,6 +18,7 @@ from stepfold.engine.effects import CallShown
 from stepfold.engine.events import CollapseStaged, ToolSpec
 from stepfold.engine.messages import Origin, Text, ToolUse
 from tests.wire.session import (
+    Script,
     Session,
     Tools,
     body,
@@ -36,8 +37,8 @@ FOUR = ("t1", "t2", "t3", "t4")
 MINUTE_MS = 60_000
 
 
-def four_turns() -> list[list[object]]:
-    return [*(uses(f"{name} read") for name in FOUR), says("done")]  # type: ignore[list-item]
+def four_turns() -> list[Script]:
+    return [*(uses(f"{name} read") for name in FOUR), says("done")]
 
 
 def test_snip_takes_old_rounds_out() -> None:
