@@ -39,8 +39,19 @@ WINDOW_RESUME = (
 REPEATS_TOLD = 3
 
 
-def kept(data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int) -> tuple[Data, Fill]:
-    """Join an answer (and its results) to the view: *tokens* for the answer, an estimate for the rest."""
+def kept(
+    data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int, side: Side | None = None
+) -> tuple[Data, Fill]:
+    """
+    Join an answer (and its results) to the view.
+
+    Args:
+        data: What is added to.
+        fill: The token count that grows.
+        answer: The answer, then the message with its results, if any; () joins nothing.
+        tokens: What the answer takes; the rest is estimated.
+        side: What stands beside the loop from now on; None leaves it as it is.
+    """
     if not answer:
         return data, fill
     used, view, size = learned(data.used_ids, answer), data.messages, tokens
@@ -53,7 +64,7 @@ def kept(data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int) -> tu
         tool_context=data.tool_context,
         pending_tool_summary=data.pending_tool_summary,
         ledger=data.ledger,
-        side=data.side,
+        side=data.side if side is None else side,
         layers=data.layers,
         book=data.book,
         used_ids=used,
@@ -84,9 +95,8 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
     reply, data = s.phase.reply, s.data
     model = spec_of(s.control, k).name
     answer = (*whole_answer(reply, model), *results(reply, s.data, k))
-    data, fill = kept(data, s.control.fill, answer, reply.closing.tokens)
-    data, effects = _repeated(data, reply)
-    side = data.side
+    side, effects = _repeated(data.side, reply)
+    data, fill = kept(data, s.control.fill, answer, reply.closing.tokens, side)
     if side.queue or side.prefetched or reply.schedule.extra:
         data, fill, more = _company(data, fill, reply)
         effects = (*effects, *more)
@@ -123,22 +133,20 @@ def _server_pending(reply: Reply) -> bool:
     return bool({block.call_id for block in blocks if block.call_id} - {block.answers for block in blocks})
 
 
-def _repeated(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:
+def _repeated(side: Side, reply: Reply) -> tuple[Side, tuple[Effect, ...]]:
     """Count how often the same calls came in a row; tell it at every third time."""
     calls = tuple((call.use.name, call.use.input) for call in reply.schedule.calls)
-    side = data.side
     repeats = side.repeats + 1 if calls == side.last_calls else 1
     side = Side(
         side.queue, side.prefetched, side.summary, side.summary_id, calls, repeats, side.tools_changed
     )
-    data = evolve(data, side=side)
     if repeats % REPEATS_TOLD:
-        return data, ()
+        return side, ()
     names = ", ".join(name for name, _ in calls)
     notice = Notice(
         NoticeKind.REPEATED_CALL, f"the same call came {repeats} times in a row: {names}", repeats
     )
-    return data, (Show(notice),)
+    return side, (Show(notice),)
 
 
 def _note_clearable(data: Data, reply: Reply) -> Data:
