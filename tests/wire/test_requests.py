@@ -87,6 +87,18 @@ def test_thinking_goes_round_with_its_own_model_and_to_no_other() -> None:
     assert "let me see" in words(on.requests[4])
 
 
+def test_thinking_of_a_history_from_outside_is_taken_to_be_the_first_models() -> None:
+    config = Config(fallback_models=("other",), backoff_initial_ms=0)
+    old = (
+        Message(Role.USER, (Text("look"),), Origin.PROMPT),
+        Message(Role.ASSISTANT, (THOUGHT, HIDDEN, Text("so")), Origin.ANSWER),
+    )
+    busy = [fails(OVERLOADED)] * 3
+    on, off = play([*busy, says("done")], config, messages=old), play([says("done")], config, messages=old)
+    assert [[THOUGHT, HIDDEN]] * 3 + [[]] == [thinking_in(order) for order in on.requests]
+    assert [[THOUGHT, HIDDEN]] == [thinking_in(order) for order in off.requests]
+
+
 def test_thinking_that_is_off_leaves_the_wire_and_stays_in_the_history() -> None:
     turns = [thoughtful(), says("done")]
     model = "claude-sonnet-5"
