@@ -66,12 +66,17 @@ def truncated(c: Control, e: StreamClosed, k: Config) -> bool:
 
 
 def escalatable(c: Control, e: StreamClosed, k: Config) -> bool:
-    """Truncated under the default cap, which the model and the user let us raise once."""
+    """
+    Truncated under the default cap, which the model and the user let us raise once.
+
+    A raise to the cap that is in force already would only repeat the cut.
+    """
     return (
         e.stop is Stop.MAX_TOKENS
         and not k.nested
         and k.max_output_tokens is None
         and c.recovery.output_limit_override is None
+        and k.default_output_tokens < k.escalated_output_tokens
         and current_model(c, k).max_output_tokens >= k.escalated_output_tokens
     )
 
