@@ -12,11 +12,18 @@ from collections import Counter
 import pytest
 
 from stepfold.engine.table import TABLE
-from tests.mutants import aborting, calling, ladders, retrying, shrinking
+from tests.mutants import aborting, calling, ladders, retrying, rows, shrinking
 from tests.mutants.planting import MACHINE, Catcher, Mutant, planted
 from tests.mutants.playing import complaint, scenario
 
-MUTANTS = (*ladders.FAULTS, *retrying.FAULTS, *shrinking.FAULTS, *calling.FAULTS, *aborting.FAULTS)
+MUTANTS = (
+    *ladders.FAULTS,
+    *retrying.FAULTS,
+    *shrinking.FAULTS,
+    *calling.FAULTS,
+    *aborting.FAULTS,
+    *rows.FAULTS,
+)
 CATCHERS = tuple(dict.fromkeys(catcher for mutant in MUTANTS for catcher in mutant.caught_by))
 
 
