@@ -85,15 +85,15 @@ def _pair(messages: list[Message], report: list[str]) -> list[Message]:
     out: list[Message] = []
     used: set[str] = set()
     calls: tuple[ToolUse, ...] = ()
-    renamed: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
     for assistant, members in groupby(messages, lambda message: message.role is Role.ASSISTANT):
         group = list(members)
         if assistant:
             _answer_missing(out, calls, report)
-            group, calls, renamed = _name_calls(group, used, report)
+            group, calls, names = _name_calls(group, used, report)
             out += group
         else:
-            out += _order_results(group, calls, renamed, report)
+            out += _order_results(group, calls, names, report)
             calls = ()
     _answer_missing(out, calls, report)
     return out
@@ -111,19 +111,30 @@ def _missing(use_id: str) -> ToolResult:
 
 def _name_calls(
     group: list[Message], used: set[str], report: list[str]
-) -> tuple[list[Message], tuple[ToolUse, ...], dict[str, str]]:
-    """Give each call of one answer an id of its own; return messages, calls and new id by old id."""
+) -> tuple[list[Message], tuple[ToolUse, ...], dict[str, list[str]]]:
+    """
+    Give each call of one answer an id of its own; the same call twice is one call.
+
+    Returns messages, calls, and by the id that stood there the ids that its
+    calls have now, in their order.
+    """
     calls: list[ToolUse] = []
-    renamed: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
+    seen: set[tuple[str, ...]] = set()
     out = []
     for message in group:
         content: list[Block] = []
         for block in message.content:
             if isinstance(block, ToolUse):
+                same = (block.id, block.name, block.input, block.raw_input)
+                if block.id and same in seen:
+                    _count(report, 1, f"repetitions of the call {block.id!r} dropped")
+                    continue
+                seen.add(same)
                 fresh = fresh_id(block.id, used, len(used) + 1)
                 if fresh != block.id:
                     _count(report, 1, f"second use of the call id {block.id!r} renamed")
-                    renamed[block.id] = fresh
+                names.setdefault(block.id, []).append(fresh)
                 used.add(fresh)
                 block = attrs.evolve(block, id=fresh)
                 calls.append(block)
@@ -132,7 +143,7 @@ def _name_calls(
                 continue
             content.append(block)
         out.append(_evolved(message, tuple(content)))
-    return out, tuple(calls), renamed
+    return out, tuple(calls), names
 
 
 def fresh_id(name: str, used: Container[str], number: int) -> str:
@@ -143,21 +154,25 @@ def fresh_id(name: str, used: Container[str], number: int) -> str:
 
 
 def _order_results(
-    group: list[Message], calls: tuple[ToolUse, ...], renamed: dict[str, str], report: list[str]
+    group: list[Message], calls: tuple[ToolUse, ...], names: dict[str, list[str]], report: list[str]
 ) -> list[Message]:
-    """Return the user messages behind *calls* with one result a call, first and in order."""
+    """
+    Return the user messages behind *calls* with one result a call, first and in order.
+
+    Results of one id go to the calls that had it in the order of both.
+    """
     found: dict[str, ToolResult] = {}
-    wanted = {call.id for call in calls}
     for message in group:
         for block in message.content:
             if isinstance(block, ToolResult):
-                name = renamed.get(block.use_id, block.use_id)
-                if name not in wanted:
-                    _count(report, 1, "results without their call dropped")
-                elif name in found:
+                had = names.get(block.use_id, [])
+                name = next((name for name in had if name not in found), "")
+                if name:
+                    found[name] = attrs.evolve(block, use_id=name)
+                elif had:
                     _count(report, 1, "second results for one call dropped")
                 else:
-                    found[name] = attrs.evolve(block, use_id=name)
+                    _count(report, 1, "results without their call dropped")
     missing = [call.id for call in calls if call.id not in found]
     _count(report, len(missing), "missing results written")
     results = tuple(found.get(call.id, _missing(call.id)) for call in calls)

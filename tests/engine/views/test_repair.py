@@ -114,6 +114,31 @@ KINDS: dict[str, tuple[list[Message], list[list[str]], str]] = {
         [["q"], ["call a"], ["result a"], ["call call_2"], ["result call_2"]],
         "'a'",
     ),
+    "one id for two calls of one answer": (
+        [ASK, said(ToolUse("a", "r", '{"n":1}'), ToolUse("a", "r")), heard(result("a"), result("a"))],
+        [["q"], ["call a", "call call_2"], ["result a", "result call_2"]],
+        "'a' renamed",
+    ),
+    "one id for two calls and a result for one": (
+        [ASK, said(ToolUse("a", "r", '{"n":1}'), ToolUse("a", "s")), heard(result("a"))],
+        [["q"], ["call a", "call call_2"], ["result a", "result call_2!"]],
+        "missing",
+    ),
+    "calls without an id": (
+        [ASK, said(ToolUse("", "r"), ToolUse("", "r")), heard(result(""), result(""))],
+        [["q"], ["call call_1", "call call_2"], ["result call_1", "result call_2"]],
+        "renamed",
+    ),
+    "the same call twice in one answer": (
+        [ASK, said(CALL.content[0], Text("x")), CALL, heard(result("a"), result("a"))],
+        [["q"], ["call a", "x"], ["result a"]],
+        "repetitions",
+    ),
+    "two calls of one id that are no objects": (
+        [ASK, said(ToolUse("a", "r", "{}", raw_input="1"), ToolUse("a", "r", "{}", raw_input="2"))],
+        [["q"], ["call a", "call call_2"], ["result a!", "result call_2!"]],
+        "'a' renamed",
+    ),
     "a server result without its call": (
         [ASK, said(server_result("s"), Text("x"))],
         [["q"], ["x"]],
