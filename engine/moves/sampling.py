@@ -49,15 +49,19 @@ def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> 
     Return *reply* with one call more.
 
     The same id, name and input twice in one answer is one call; any other
-    reuse of an id gets a new one, counted from the state.
+    reuse of an id gets a new one, counted from the state.  An empty id is
+    none, so it is never the same, and an input that is no object is the text
+    that the model wrote.
     """
     block, facts = e.block, e.facts
     assert isinstance(block, ToolUse)
     assert facts is not None
     schedule, name, taken = reply.schedule, block.id, not block.id
-    for call in schedule.calls:
-        if call.use.id == name or call.original_id == name:
-            if (call.original_id, call.use.name, call.use.input) == (name, block.name, block.input):
+    written = (name, block.name, block.input, block.raw_input)
+    for call in schedule.calls if name else ():
+        use = call.use
+        if name in (use.id, call.original_id):
+            if (call.original_id, use.name, use.input, use.raw_input) == written:
                 return reply
             taken = True
     if taken or name in data.used_ids:
