@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from stepfold.engine.frozen import frozen
+
 SUMMARY_RESERVE_TOKENS: Final = 20_000
 AUTOCOMPACT_MARGIN_TOKENS: Final = 13_000
 BLOCKING_MARGIN_TOKENS: Final = 3_000
@@ -29,7 +31,7 @@ class SourceKind(enum.StrEnum):
 NESTED: Final = frozenset({SourceKind.COMPACT, SourceKind.SESSION_MEMORY, SourceKind.COLLAPSE})
 
 
-@attrs.frozen
+@frozen(slots=True)
 class HookSpec:
     """A stop hook: its name and how often it may send the model back in one run (at least 1, finite)."""
 
@@ -37,7 +39,7 @@ class HookSpec:
     max_blocks: int = 1
 
 
-@attrs.frozen
+@frozen(slots=True)
 class ModelSpec:
     """What one model can do; prices in millionths of a currency unit per million tokens, None unknown."""
 
@@ -112,7 +114,7 @@ def _models(instance: object, attribute: attrs.Attribute[Any], value: tuple[Mode
             raise ConfigError(attribute.name, problem)
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Thresholds:
     """
     What a view of one model is held against, in tokens (specification, section 2).

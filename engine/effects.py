@@ -8,11 +8,11 @@ many, up to its end).  The others are told and forgotten.
 from __future__ import annotations
 
 import enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from stepfold.engine.events import CallStatus, PrefetchKind, ToolSpec
 from stepfold.engine.failures import Failure
-from stepfold.engine.frozen import frozen
+from stepfold.engine.frozen import constructor, frozen
 from stepfold.engine.history import History
 from stepfold.engine.messages import Block, Message, ResultBlock, ToolUse
 from stepfold.engine.terminals import End
@@ -26,7 +26,7 @@ class TaskBudget:
     remaining: int | None = None
 
 
-@frozen
+@frozen(slots=True)
 class CallModel:
     """
     Send one request and stream the answer.
@@ -58,7 +58,7 @@ class CancelModel:
     id: int
 
 
-@frozen
+@frozen(slots=True)
 class RunTool:
     """Run one call.  ``input`` is what the tool gets: a hook may have changed it."""
 
@@ -202,7 +202,7 @@ class Notice:
     count: int = 0
 
 
-@frozen
+@frozen(slots=True)
 class BlockShown:
     """A whole block of the answer to call ``call_id``."""
 
@@ -210,7 +210,7 @@ class BlockShown:
     block: Block
 
 
-@frozen
+@frozen(slots=True)
 class CallShown:
     """A tool call ended; ``synthetic`` where the loop and not the tool wrote the result."""
 
@@ -243,7 +243,7 @@ class SummaryShown:
     text: str
 
 
-@frozen
+@frozen(slots=True)
 class Continued:
     """The loop goes round again; ``count`` is the payload (collapses committed, attempt)."""
 
@@ -252,12 +252,10 @@ class Continued:
     turn: int = 1
 
 
-Shown: TypeAlias = (
-    BlockShown | CallShown | MessageShown | ErrorShown | SummaryShown | Continued | Notice
-)
+Shown: TypeAlias = BlockShown | CallShown | MessageShown | ErrorShown | SummaryShown | Continued | Notice
 
 
-@frozen
+@frozen(slots=True)
 class Show:
     """Hand something to the consumer."""
 
@@ -294,24 +292,17 @@ class Finish:
 
 
 Owed: TypeAlias = (
-    CallModel
-    | RunTool
-    | AskPermission
-    | Compact
-    | StageCollapse
-    | RunHook
-    | Wait
-    | Summarise
-    | Prefetch
+    CallModel | RunTool | AskPermission | Compact | StageCollapse | RunHook | Wait | Summarise | Prefetch
 )
 Effect: TypeAlias = (
-    Owed
-    | CancelModel
-    | CancelTool
-    | Cancel
-    | Background
-    | Show
-    | Tombstone
-    | MarkCommand
-    | Finish
+    Owed | CancelModel | CancelTool | Cancel | Background | Show | Tombstone | MarkCommand | Finish
 )
+
+
+# What a step builds: see stepfold.engine.frozen.
+make_show: Final = constructor(Show)
+make_block_shown: Final = constructor(BlockShown)
+make_call_shown: Final = constructor(CallShown)
+make_continued: Final = constructor(Continued)
+make_run_tool: Final = constructor(RunTool)
+make_call_model: Final = constructor(CallModel)

@@ -8,10 +8,10 @@ effect it answers.  Facts about a call are worked out at the border.
 from __future__ import annotations
 
 import enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from stepfold.engine.failures import Failure
-from stepfold.engine.frozen import frozen
+from stepfold.engine.frozen import constructor, frozen
 from stepfold.engine.messages import Block, Message, ResultBlock
 
 
@@ -354,6 +354,8 @@ Answer: TypeAlias = (
     | SummaryReady
     | Prefetched
 )
-Event: TypeAlias = (
-    Answer | RunStarted | ToolsChanged | CommandQueued | AbortRequested | Resumed
-)
+Event: TypeAlias = Answer | RunStarted | ToolsChanged | CommandQueued | AbortRequested | Resumed
+
+
+# What a step builds: see stepfold.engine.frozen.
+make_usage: Final = constructor(Usage)

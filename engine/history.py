@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-import attrs
+from stepfold.engine.frozen import constructor, frozen
 
 T = TypeVar("T")
 CHUNK = 64
 
 
-@attrs.frozen
+@frozen(slots=True)
 class History(Generic[T]):
     """
     Full chunks of exactly ``CHUNK`` items, then a shorter open tail.
@@ -31,7 +31,7 @@ class History(Generic[T]):
         """Return a new history that ends with *item*; O(1) amortised."""
         tail = (*self.tail, item)
         if len(tail) < CHUNK:
-            return History(self.groups, self.chunks, tail)
+            return _history(self.groups, self.chunks, tail)
         chunks = (*self.chunks, tail)
         if len(chunks) < CHUNK:
             return History(self.groups, chunks, ())
@@ -39,8 +39,12 @@ class History(Generic[T]):
 
     def extend(self, items: Iterable[T]) -> History[T]:
         """Return a new history with *items* at its end."""
+        new = tuple(items)
+        tail = (*self.tail, *new)
+        if len(tail) < CHUNK:
+            return _history(self.groups, self.chunks, tail)
         history = self
-        for item in items:
+        for item in new:
             history = history.append(item)
         return history
 
@@ -81,3 +85,6 @@ class History(Generic[T]):
         flat = self.chunks if group == len(self.groups) else self.groups[group]
         source = flat[second] if second < len(flat) else self.tail
         return History(self.groups[:group], flat[:second], source[:within])
+
+
+_history: Final = constructor(History)

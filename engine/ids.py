@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import Final
+
+from stepfold.engine.frozen import constructor, frozen
 
 LEVEL = 64
 
 
-@attrs.frozen
+@frozen(slots=True)
 class Ids:
     """
     Every id ever used, for finding a second use.
@@ -20,14 +22,22 @@ class Ids:
     fresh: tuple[str, ...] = ()
 
     def __contains__(self, name: str) -> bool:
-        return name in self.fresh or any(name in level for level in self.levels)
+        if name in self.fresh:
+            return True
+        for level in self.levels:  # noqa: SIM110  (a generator costs more than the few levels)
+            if name in level:
+                return True
+        return False
 
     def add(self, name: str) -> Ids:
         """Return a set that holds *name* too."""
         if len(self.fresh) < LEVEL:
-            return Ids(self.levels, (*self.fresh, name))
+            return _ids(self.levels, (*self.fresh, name))
         merged = frozenset((*self.fresh, name))
         levels = list(self.levels)
         while levels and len(levels[-1]) <= len(merged):
             merged |= levels.pop()
         return Ids((*levels, merged), ())
+
+
+_ids: Final = constructor(Ids)

@@ -8,9 +8,9 @@ it, so an unknown block or field is echoed byte for byte.
 from __future__ import annotations
 
 import enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from stepfold.engine.frozen import frozen
+from stepfold.engine.frozen import constructor, frozen
 
 
 class Role(enum.StrEnum):
@@ -38,7 +38,7 @@ class Origin(enum.StrEnum):
     INTERRUPTION = "interruption"
 
 
-@frozen(slots=True)
+@frozen(slots=True, weakref_slot=True)
 class Text:
     """A text block. ``extra`` is the JSON object text of further fields (citations, ...)."""
 
@@ -46,7 +46,7 @@ class Text:
     extra: str = ""
 
 
-@frozen(slots=True)
+@frozen(slots=True, weakref_slot=True)
 class Thinking:
     """A thinking block with its signature; bound to the model that wrote it."""
 
@@ -55,7 +55,7 @@ class Thinking:
     extra: str = ""
 
 
-@frozen(slots=True)
+@frozen(slots=True, weakref_slot=True)
 class RedactedThinking:
     """Thinking that only the API can read."""
 
@@ -63,7 +63,7 @@ class RedactedThinking:
     extra: str = ""
 
 
-@frozen(slots=True)
+@frozen(slots=True, weakref_slot=True)
 class ToolUse:
     """
     A client tool call. ``input`` is JSON text of an object.
@@ -79,7 +79,7 @@ class ToolUse:
     raw_input: str = ""
 
 
-@frozen(slots=True)
+@frozen(slots=True, weakref_slot=True)
 class Media:
     """An image or document. ``wire`` is the JSON text of the whole block."""
 
@@ -87,7 +87,7 @@ class Media:
     wire: str
 
 
-@frozen(slots=True)
+@frozen(slots=True, weakref_slot=True)
 class Opaque:
     """
     Any other block, echoed untouched.
@@ -102,7 +102,7 @@ class Opaque:
     answers: str = ""
 
 
-@frozen(slots=True)
+@frozen(slots=True, weakref_slot=True)
 class ToolResult:
     """The result of one client tool call; ``content`` holds no tool blocks."""
 
@@ -139,3 +139,7 @@ def user_text(text: str, origin: Origin) -> Message:
 def texts(content: tuple[Block, ...]) -> str:
     """Return the text blocks of *content* joined by line breaks."""
     return "\n".join(block.text for block in content if isinstance(block, Text))
+
+
+# What a step builds: see stepfold.engine.frozen.
+make_message: Final = constructor(Message)

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, TypeAlias
 from stepfold.engine.effects import Compact
 from stepfold.engine.events import CallFacts, CallStatus, HookStop, Stop
 from stepfold.engine.failures import Failure
-from stepfold.engine.frozen import frozen
+from stepfold.engine.frozen import constructor, frozen
 from stepfold.engine.messages import Block, Message, ToolResult, ToolUse
 from stepfold.engine.terminals import End
 
@@ -46,7 +46,7 @@ class CallState(enum.StrEnum):
     ENDED = "ended"
 
 
-@frozen
+@frozen(slots=True)
 class Call:
     """One call of the answer; ``original_id`` is the id as the model gave it."""
 
@@ -61,7 +61,7 @@ class Call:
     rerun: bool = False  # an idempotent call that was run again after a crash
 
 
-@frozen
+@frozen(slots=True)
 class Schedule:
     """The calls of one answer: the second, smaller machine, stepped by the rows of Scheduling."""
 
@@ -72,7 +72,7 @@ class Schedule:
     extra: tuple[Message, ...] = ()  # further messages that tools brought
 
 
-@frozen
+@frozen(slots=True)
 class Closing:
     """
     How the stream of an answer ended.
@@ -87,7 +87,7 @@ class Closing:
     details: str = ""
 
 
-@frozen
+@frozen(slots=True)
 class Reply:
     """The answer to effect ``call_id`` so far: its whole blocks, the schedule of its calls, its end."""
 
@@ -125,7 +125,7 @@ class Calling:
     kind: ClassVar = PhaseKind.CALLING
 
 
-@frozen
+@frozen(slots=True)
 class Sampling:
     """A model call is open."""
 
@@ -159,7 +159,7 @@ class Reacting:
     partial: tuple[Message, ...] = ()
 
 
-@frozen
+@frozen(slots=True)
 class Scheduling:
     """Junction: which call may begin; is the batch done?"""
 
@@ -167,7 +167,7 @@ class Scheduling:
     reply: Reply
 
 
-@frozen
+@frozen(slots=True)
 class Running:
     """The response is whole, calls are open."""
 
@@ -240,3 +240,13 @@ Phase: TypeAlias = (
     | Unwinding
     | Done
 )
+
+
+# What a step builds: see stepfold.engine.frozen.
+make_call: Final = constructor(Call)
+make_schedule: Final = constructor(Schedule)
+make_closing: Final = constructor(Closing)
+make_reply: Final = constructor(Reply)
+make_sampling: Final = constructor(Sampling)
+make_scheduling: Final = constructor(Scheduling)
+make_running: Final = constructor(Running)

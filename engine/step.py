@@ -11,15 +11,15 @@ from stepfold.engine.effects import (
     AskPermission,
     CallModel,
     Compact,
-    Continued,
     Effect,
     Prefetch,
     RunHook,
     RunTool,
-    Show,
     StageCollapse,
     Summarise,
     Wait,
+    make_continued,
+    make_show,
 )
 from stepfold.engine.events import (
     BlockCompleted,
@@ -38,7 +38,6 @@ from stepfold.engine.events import (
     ToolSpec,
     WaitElapsed,
 )
-from stepfold.engine.frozen import evolve
 from stepfold.engine.guards import always
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message, ToolUse
@@ -52,13 +51,17 @@ from stepfold.engine.state import (
     Entered,
     Late,
     Layers,
-    Ledger,
     Move,
-    Recovery,
     State,
     Step,
     ToolContext,
     Transition,
+    make_control,
+    make_data,
+    make_ledger,
+    make_recovery,
+    make_state,
+    make_transition,
 )
 from stepfold.engine.table import JUNCTIONS, TABLE, Row
 
@@ -118,12 +121,12 @@ def start(
         collapses: Summaries staged for spans of *messages*, oldest first.
     """
     staged = tuple(collapses)
-    data = Data(
+    data = make_data(
         messages=History[Message]().extend(messages),
         tool_context=ToolContext(tuple(tools)),
         layers=Layers(collapses=staged),
     )
-    return State(Control(recovery=Recovery(staged=len(staged))), Idle(), data)
+    return make_state(make_control(recovery=make_recovery(staged=len(staged))), Idle(), data)
 
 
 def step(state: State, event: Event, config: Config) -> Step:
@@ -137,23 +140,28 @@ def step(state: State, event: Event, config: Config) -> Step:
     fact, data = _received(state.data, event)
     now_ms = event.at_ms if event.at_ms > state.now_ms else state.now_ms
     control, phase, transition = state.control, state.phase, state.control.transition
+    if data is not state.data or now_ms != state.now_ms:
+        state = make_state(control, phase, data, now_ms)
     effects: tuple[Effect, ...] = ()
-    cells, junctions = _CELLS, _JUNCTIONS
+    cells, junctions, kind = _CELLS, _JUNCTIONS, type(phase)
     while True:
-        for when, by, reason in cells[type(phase)].get(type(fact), ()):  # noqa: B007  (used below)
+        for when, by, reason in cells[kind].get(type(fact), ()):  # noqa: B007  (used below)
             if when is None or when(control, fact, config):
                 break
         else:
             raise UnexpectedEvent(f"{type(fact).__name__} in phase {phase.kind}")
-        control, phase, data, more, payload = by(State(control, phase, data, now_ms), fact, config)
+        control, phase, data, more, payload = by(state, fact, config)
         if more:
             effects += more
         if reason is not None:
-            transition = Transition(reason, payload)
-            effects += (Show(Continued(reason, payload, control.turn)),)
-        if type(phase) not in junctions:
-            return State(_stamped(control, phase.kind, transition), phase, data, now_ms), effects
-        fact = _ENTERED
+            transition = make_transition(reason, payload)
+            effects += (make_show(make_continued(reason, payload, control.turn)),)
+        kind = type(phase)
+        if kind not in junctions:
+            if control.phase is not phase.kind or control.transition is not transition:
+                control = _stamped(control, phase.kind, transition)
+            return make_state(control, phase, data, now_ms), effects
+        state, fact = make_state(control, phase, data, now_ms), _ENTERED
 
 
 def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
@@ -167,10 +175,8 @@ def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
         return event, data
     effect_id: int = event.effect_id  # type: ignore[union-attr]  # the answers are the keys of _ORDER_OF
     owed = data.ledger.owed
-    order = None
-    for effect in owed:
-        if effect.id == effect_id:
-            order = effect
+    for place, order in enumerate(owed):  # noqa: B007  (used below)
+        if order.id == effect_id:
             break
     else:
         if not 0 < effect_id < data.ledger.next_id:
@@ -183,12 +189,26 @@ def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
         if (type(event.block) is ToolUse) is (event.facts is None):
             raise UnexpectedEvent("BlockCompleted: a ToolUse needs facts, no other block has any")
         return event, data
-    rest = () if len(owed) == 1 else tuple(effect for effect in owed if effect is not order)
-    return event, with_ledger(data, Ledger(rest, data.ledger.next_id))
+    rest = owed[:place] + owed[place + 1 :]
+    return event, with_ledger(data, make_ledger(rest, data.ledger.next_id))
 
 
 def _stamped(control: Control, kind: PhaseKind, transition: Transition | None) -> Control:
     """Write into control what only the row decides: phase and transition."""
-    if control.phase is kind and control.transition is transition:
-        return control
-    return evolve(control, phase=kind, transition=transition)
+    return make_control(
+        kind,
+        control.turn,
+        transition,
+        control.stop,
+        control.abort,
+        control.compaction,
+        control.recovery,
+        control.attempts,
+        control.spending,
+        control.fill,
+        control.batch,
+        control.hooks,
+        control.queued,
+        control.blocks,
+        control.resending,
+    )

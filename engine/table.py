@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-import attrs
-
 from stepfold.engine import guards as g
 from stepfold.engine.config import Config
 from stepfold.engine.events import (
@@ -43,6 +41,7 @@ from stepfold.engine.events import (
     ToolsChanged,
     WaitElapsed,
 )
+from stepfold.engine.frozen import frozen
 from stepfold.engine.moves import (
     compaction,
     continues,
@@ -82,7 +81,7 @@ class SAME:
     """The phase that the row is taken in."""
 
 
-@attrs.frozen
+@frozen
 class Row:
     """One transition.  Build it with ``row``, which checks the types."""
 

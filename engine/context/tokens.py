@@ -54,7 +54,7 @@ def chars_of(block: Block) -> int:
 def media_in(block: Block) -> int:
     """Return how many images and documents *block* holds."""
     if isinstance(block, ToolResult):
-        return sum(isinstance(part, Media) for part in block.content)
+        return len([part for part in block.content if isinstance(part, Media)])
     return int(isinstance(block, Media))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepfold.engine.config import Config
 from stepfold.engine.events import (
     BlockCompleted,
@@ -11,6 +13,11 @@ from stepfold.engine.events import (
 from stepfold.engine.guards.facts import AnyEvent, current_model
 from stepfold.engine.guards.spending import requests_spent_after
 from stepfold.engine.state import Continue, Control
+
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+WINDOW_EXCEEDED: Final = Stop.WINDOW_EXCEEDED
+MAX_TOKENS: Final = Stop.MAX_TOKENS
+REFUSAL: Final = Stop.REFUSAL
 
 PAUSES = (Stop.PAUSE_TURN, Stop.COMPACTION)
 
@@ -42,27 +49,27 @@ def reactable(c: Control, e: AnyEvent, k: Config) -> bool:
 
 def window_exceeded(c: Control, e: StreamClosed, k: Config) -> bool:
     """The answer filled the context window."""
-    return e.stop is Stop.WINDOW_EXCEEDED
+    return e.stop is WINDOW_EXCEEDED
 
 
 def window_drainable(c: Control, e: StreamClosed, k: Config) -> bool:
     """The window is full and a drain may help."""
-    return e.stop is Stop.WINDOW_EXCEEDED and drainable(c, e, k)
+    return e.stop is WINDOW_EXCEEDED and drainable(c, e, k)
 
 
 def window_barred(c: Control, e: StreamClosed, k: Config) -> bool:
     """The window is full, a compaction may help, but no request may leave."""
-    return e.stop is Stop.WINDOW_EXCEEDED and reactable(c, e, k) and requests_spent_after(c, e.usage, k)
+    return e.stop is WINDOW_EXCEEDED and reactable(c, e, k) and requests_spent_after(c, e.usage, k)
 
 
 def window_reactable(c: Control, e: StreamClosed, k: Config) -> bool:
     """The window is full and reactive compaction may help."""
-    return e.stop is Stop.WINDOW_EXCEEDED and reactable(c, e, k)
+    return e.stop is WINDOW_EXCEEDED and reactable(c, e, k)
 
 
 def truncated(c: Control, e: StreamClosed, k: Config) -> bool:
     """The answer hit its output limit."""
-    return e.stop is Stop.MAX_TOKENS
+    return e.stop is MAX_TOKENS
 
 
 def escalatable(c: Control, e: StreamClosed, k: Config) -> bool:
@@ -72,7 +79,7 @@ def escalatable(c: Control, e: StreamClosed, k: Config) -> bool:
     A raise to the cap that is in force already would only repeat the cut.
     """
     return (
-        e.stop is Stop.MAX_TOKENS
+        e.stop is MAX_TOKENS
         and not k.nested
         and k.max_output_tokens is None
         and c.recovery.output_limit_override is None
@@ -88,7 +95,7 @@ def resumable(c: Control, e: StreamClosed, k: Config) -> bool:
 
 def refused(c: Control, e: StreamClosed, k: Config) -> bool:
     """The model refused."""
-    return e.stop is Stop.REFUSAL
+    return e.stop is REFUSAL
 
 
 def paused(c: Control, e: StreamClosed, k: Config) -> bool:

@@ -7,8 +7,10 @@ written here.  What each does to each field: specification, section 3.
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepfold.engine.config import Config
-from stepfold.engine.effects import MessageShown, Notice, NoticeKind, Show
+from stepfold.engine.effects import MessageShown, Notice, NoticeKind, make_show
 from stepfold.engine.events import Compacted, HookAnswered, Resumed, StreamClosed, StreamFailed
 from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Origin, user_text
@@ -26,22 +28,29 @@ from stepfold.engine.moves.reply import (
     whole_answer,
     withdraw,
 )
-from stepfold.engine.moves.turn import kept, summarised, turn_joined, window_partial
+from stepfold.engine.moves.turn import kept, summarised, turn_joined, unsummarised, window_partial
 from stepfold.engine.phases import PREPARING, Reacting, Sampling, Scheduling, Settling
 from stepfold.engine.state import (
     Attempts,
-    Batch,
     Compaction,
     Control,
     Entered,
     Hooks,
     Move,
-    Recovery,
-    Spending,
     State,
     Tried,
     Withheld,
+    make_attempts,
+    make_batch,
+    make_compaction,
+    make_control,
+    make_recovery,
+    make_spending,
+    moved,
 )
+
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+NOT: Final = Tried.NOT
 
 RESUME = (
     "Your answer hit the output limit. Continue exactly where it stopped, mid-thought if need be: "
@@ -49,16 +58,16 @@ RESUME = (
 )
 
 
-NO_ATTEMPTS = Attempts()
-NO_BATCH = Batch()
+NO_ATTEMPTS = make_attempts()
+NO_BATCH = make_batch()
 
 
 def _fresh(c: Control) -> Compaction:
     """This iteration's book of autocompact, ready for the next."""
     book = c.compaction
-    if book.tried is Tried.NOT and not book.retries and not book.reactive_retries:
+    if book.tried is NOT and not book.retries and not book.reactive_retries:
         return book
-    return Compaction(compacted=book.compacted, turns_since=book.turns_since, failures=book.failures)
+    return make_compaction(compacted=book.compacted, turns_since=book.turns_since, failures=book.failures)
 
 
 def _a_turn_older(book: Compaction) -> Compaction:
@@ -66,7 +75,7 @@ def _a_turn_older(book: Compaction) -> Compaction:
 
 
 def _same_model(c: Control) -> Attempts:
-    return Attempts(fallbacks=c.attempts.fallbacks) if c.attempts.fallbacks else NO_ATTEMPTS
+    return make_attempts(fallbacks=c.attempts.fallbacks) if c.attempts.fallbacks else NO_ATTEMPTS
 
 
 def _no_hooks_asked(c: Control) -> Hooks:
@@ -82,12 +91,12 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
     data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name, k)
     c, data, drains, count = drained(c, data)
     data, fill = joined(data, c.fill, partial)
-    control = Control(
+    control = make_control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=Recovery(
+        recovery=make_recovery(
             output_recoveries=c.recovery.output_recoveries,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=c.recovery.output_limit_override,
@@ -102,8 +111,8 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
         queued=c.queued,
         resending=c.resending and not partial,
     )
-    data = evolve(data, pending_tool_summary=None)
-    return Move(control, PREPARING, data, (*shown, *effects, *drains), count)
+    data = unsummarised(data)
+    return moved(control, PREPARING, data, (*shown, *effects, *drains), count)
 
 
 def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
@@ -112,12 +121,12 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
     c = s.control
     data, fill, effects, spending = compacted_data(c, s.data, s.phase.compact, e, k)
     data, fill = joined(data, fill, s.phase.partial)
-    control = Control(
+    control = make_control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
-        compaction=Compaction(compacted=False, turns_since=0, failures=c.compaction.failures),
-        recovery=Recovery(
+        compaction=make_compaction(compacted=False, turns_since=0, failures=c.compaction.failures),
+        recovery=make_recovery(
             output_recoveries=c.recovery.output_recoveries,
             reactive_compacted=True,
             output_limit_override=c.recovery.output_limit_override,
@@ -133,8 +142,8 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
         queued=c.queued,
         resending=c.resending and not s.phase.partial,
     )
-    data = evolve(data, pending_tool_summary=None)
-    return Move(control, PREPARING, data, effects)
+    data = unsummarised(data)
+    return moved(control, PREPARING, data, effects)
 
 
 def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
@@ -142,12 +151,12 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, effects = withdraw(data, reply, e.shown, CANCELLED_RAISED)
-    control = Control(
+    control = make_control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=Recovery(
+        recovery=make_recovery(
             output_recoveries=c.recovery.output_recoveries,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=k.escalated_output_tokens,
@@ -162,8 +171,8 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
         queued=c.queued,
         resending=c.resending,
     )
-    data = evolve(data, pending_tool_summary=None)
-    return Move(control, PREPARING, data, (*shown, *effects))
+    data = unsummarised(data)
+    return moved(control, PREPARING, data, (*shown, *effects))
 
 
 def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
@@ -174,12 +183,12 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
     data, fill = kept(data, c.fill, partial_answer(reply, data, spec_of(c, k).name, k), reply.closing.tokens)
     data, fill = joined(data, fill, (user_text(RESUME, Origin.RESUME),))
     attempt = c.recovery.output_recoveries + 1
-    control = Control(
+    control = make_control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=Recovery(
+        recovery=make_recovery(
             output_recoveries=attempt,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=c.recovery.output_limit_override,
@@ -193,8 +202,8 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = evolve(data, pending_tool_summary=None)
-    return Move(control, PREPARING, data, (*shown, *effects), attempt)
+    data = unsummarised(data)
+    return moved(control, PREPARING, data, (*shown, *effects), attempt)
 
 
 def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
@@ -204,12 +213,12 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     errors = errors_of(verdicts)
     data, fill = joined(data, fill, errors)
-    control = Control(
+    control = make_control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=Recovery(
+        recovery=make_recovery(
             output_recoveries=0,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=None,
@@ -223,9 +232,9 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
         hooks=Hooks(due=c.hooks.due, blocks_left=c.hooks.blocks_left - c.hooks.blocking),
         queued=c.queued,
     )
-    data = evolve(data, pending_tool_summary=None)
-    shown = tuple(Show(MessageShown(message)) for message in errors)
-    return Move(control, PREPARING, data, (*verdicts.effects, *shown), len(errors))
+    data = unsummarised(data)
+    shown = tuple(make_show(MessageShown(message)) for message in errors)
+    return moved(control, PREPARING, data, (*verdicts.effects, *shown), len(errors))
 
 
 def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
@@ -241,12 +250,12 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
     data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     data, fill = joined(data, fill, (user_text(nudge, Origin.NUDGE),))
     continuations = c.spending.continuations + 1
-    control = Control(
+    control = make_control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=Recovery(
+        recovery=make_recovery(
             output_recoveries=0,
             reactive_compacted=False,
             output_limit_override=None,
@@ -254,7 +263,7 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
             staged=c.recovery.staged,
         ),
         attempts=_same_model(c),
-        spending=Spending(
+        spending=make_spending(
             model_calls=c.spending.model_calls,
             input_tokens=c.spending.input_tokens,
             output_tokens=used,
@@ -268,8 +277,8 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=c.queued,
     )
-    data = evolve(data, pending_tool_summary=None)
-    return Move(control, PREPARING, data, (), continuations)
+    data = unsummarised(data)
+    return moved(control, PREPARING, data, (), continuations)
 
 
 def next_turn(s: State, e: Entered, k: Config) -> Move:
@@ -277,16 +286,19 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
     assert isinstance(s.phase, Scheduling)
     c = s.control
     turn = c.turn + 1
-    data, fill, effects = turn_joined(s, k)
-    data, summary = summarised(data, s.phase.reply, k)
+    data, fill, effects, found = turn_joined(s, k)
+    data, summary = summarised(data, s.phase.reply, found, k)
     if turn == k.notice_turn:
-        effects = (*effects, Show(Notice(NoticeKind.MANY_TURNS, f"turn {turn}: the run takes long", turn)))
-    control = Control(
+        effects = (
+            *effects,
+            make_show(Notice(NoticeKind.MANY_TURNS, f"turn {turn}: the run takes long", turn)),
+        )
+    control = make_control(
         turn=turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_a_turn_older(_fresh(c)),
-        recovery=Recovery(
+        recovery=make_recovery(
             output_recoveries=0,
             reactive_compacted=False,
             output_limit_override=None,
@@ -300,4 +312,4 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=len(data.side.queue),
     )
-    return Move(control, PREPARING, data, (*effects, *summary))
+    return moved(control, PREPARING, data, (*effects, *summary))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from stepfold.engine.config import Config, ModelSpec
 from stepfold.engine.context.tokens import estimate_message
@@ -19,24 +20,63 @@ from stepfold.engine.effects import (
     StageCollapse,
     Summarise,
 )
-from stepfold.engine.events import Usage
+from stepfold.engine.events import Usage, make_usage
 from stepfold.engine.frozen import evolve
 from stepfold.engine.ids import Ids
 from stepfold.engine.messages import Message, Role, ToolUse
 from stepfold.engine.phases import Done
-from stepfold.engine.state import Control, Data, Fill, Ledger, Move, Spending
+from stepfold.engine.state import (
+    Book,
+    Control,
+    Data,
+    Fill,
+    Ledger,
+    Move,
+    Spending,
+    make_data,
+    make_fill,
+    make_ledger,
+    make_spending,
+    moved,
+)
 from stepfold.engine.terminals import End
+
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+ASSISTANT: Final = Role.ASSISTANT
 
 
 def owing(data: Data, effect: Owed) -> Data:
     """Return *data* that waits for an answer to *effect*, whose id is the next one."""
     ledger = data.ledger
-    return with_ledger(data, Ledger((*ledger.owed, effect), ledger.next_id + 1))
+    return with_ledger(data, make_ledger((*ledger.owed, effect), ledger.next_id + 1))
 
 
 def with_ledger(data: Data, ledger: Ledger) -> Data:
     """Return *data* with another ledger."""
-    return evolve(data, ledger=ledger)
+    return make_data(
+        data.messages,
+        data.tool_context,
+        data.pending_tool_summary,
+        ledger,
+        data.side,
+        data.layers,
+        data.book,
+        data.used_ids,
+    )
+
+
+def with_book(data: Data, book: Book) -> Data:
+    """Return *data* with another book."""
+    return make_data(
+        data.messages,
+        data.tool_context,
+        data.pending_tool_summary,
+        data.ledger,
+        data.side,
+        data.layers,
+        book,
+        data.used_ids,
+    )
 
 
 def without(data: Data, ids: Iterable[int]) -> Data:
@@ -44,7 +84,7 @@ def without(data: Data, ids: Iterable[int]) -> Data:
     gone = frozenset(ids)
     ledger = data.ledger
     owed = tuple(effect for effect in ledger.owed if effect.id not in gone)
-    return with_ledger(data, Ledger(owed, ledger.next_id))
+    return with_ledger(data, make_ledger(owed, ledger.next_id))
 
 
 def cancel_all(data: Data) -> tuple[Data, tuple[Effect, ...]]:
@@ -53,7 +93,7 @@ def cancel_all(data: Data) -> tuple[Data, tuple[Effect, ...]]:
     orders = tuple(cancellation(effect) for effect in ledger.owed)
     if data.layers.staging:
         data = evolve(data, layers=evolve(data.layers, staging=0))
-    return with_ledger(data, Ledger((), ledger.next_id)), orders
+    return with_ledger(data, make_ledger((), ledger.next_id)), orders
 
 
 def cancellation(effect: Owed) -> Effect:
@@ -96,16 +136,25 @@ def joined(
     if not new:
         return data, fill
     size = sum(map(estimate_message, new)) if tokens is None else tokens
-    data = evolve(data, messages=data.messages.extend(new), used_ids=learned(data.used_ids, new))
-    return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
+    data = make_data(
+        data.messages.extend(new),
+        data.tool_context,
+        data.pending_tool_summary,
+        data.ledger,
+        data.side,
+        data.layers,
+        data.book,
+        learned(data.used_ids, new),
+    )
+    return data, make_fill(fill.tokens + size, fill.floor, fill.last_round)
 
 
 def learned(used: Ids, messages: Iterable[Message]) -> Ids:
     """Return *used* with the call ids of *messages*."""
     for message in messages:
-        if message.role is Role.ASSISTANT:
+        if message.role is ASSISTANT:
             for block in message.content:
-                if isinstance(block, ToolUse):
+                if type(block) is ToolUse:
                     used = used.add(block.id)
     return used
 
@@ -114,7 +163,7 @@ def total(usage: Usage, more: Usage | None) -> Usage:
     """Return the run's usage with *more* added."""
     if more is None:
         return usage
-    return Usage(
+    return make_usage(
         usage.input_tokens + more.input_tokens,
         usage.output_tokens + more.output_tokens,
         usage.cache_read_tokens + more.cache_read_tokens,
@@ -125,7 +174,7 @@ def total(usage: Usage, more: Usage | None) -> Usage:
 def one_more_request(control: Control) -> Spending:
     """Return the spending with one more request counted, before it leaves."""
     spent = control.spending
-    return Spending(
+    return make_spending(
         spent.model_calls + 1,
         spent.input_tokens,
         spent.output_tokens,
@@ -139,7 +188,7 @@ def one_more_request(control: Control) -> Spending:
 def finish(control: Control, data: Data, end: End, *effects: Effect) -> Move:
     """Return the move that ends the run: nothing stays outstanding, ``Finish`` is last."""
     data, cancelled = cancel_all(data)
-    return Move(control, Done(end), data, (*cancelled, *effects, Finish(end)))
+    return moved(control, Done(end), data, (*cancelled, *effects, Finish(end)))
 
 
 def spec_of(control: Control, config: Config) -> ModelSpec:

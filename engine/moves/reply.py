@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepfold.engine.config import Config
 from stepfold.engine.context.results import hold_to_budget
 from stepfold.engine.context.tokens import chars_of, estimate_blocks
 from stepfold.engine.effects import (
     AskPermission,
-    CallShown,
     Cancel,
     CancelTool,
     Effect,
@@ -16,11 +17,14 @@ from stepfold.engine.effects import (
     Show,
     SummaryShown,
     Tombstone,
+    make_call_shown,
+    make_show,
 )
 from stepfold.engine.events import (
     CallStatus,
     StreamClosed,
     StreamEnd,
+    Usage,
     Verdict,
 )
 from stepfold.engine.frozen import evolve
@@ -35,10 +39,46 @@ from stepfold.engine.messages import (
     Text,
     Thinking,
     ToolResult,
+    make_message,
 )
-from stepfold.engine.moves.ledger import total, without
-from stepfold.engine.phases import Call, CallState, Closing, Reply, Schedule
-from stepfold.engine.state import Batch, Control, Data, Fill, Head, State
+from stepfold.engine.moves.ledger import total, with_book, without
+from stepfold.engine.phases import (
+    Call,
+    CallState,
+    Reply,
+    Schedule,
+    make_call,
+    make_closing,
+    make_reply,
+    make_schedule,
+)
+from stepfold.engine.state import (
+    Batch,
+    Book,
+    Control,
+    Data,
+    Head,
+    State,
+    make_batch,
+    make_book,
+    make_control,
+    make_fill,
+)
+
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+NONE: Final = Head.NONE
+SAFE: Final = Head.SAFE
+UNSAFE: Final = Head.UNSAFE
+DENY: Final = Verdict.DENY
+ASK: Final = Verdict.ASK
+ENDED: Final = CallState.ENDED
+ACTIVE: Final = CallState.ACTIVE
+ASKING: Final = CallState.ASKING
+COMPLETED: Final = CallStatus.COMPLETED
+USER: Final = Role.USER
+ASSISTANT: Final = Role.ASSISTANT
+RESULTS: Final = Origin.RESULTS
+ANSWER: Final = Origin.ANSWER
 
 NOT_RUN_CUT = "[Not run: the answer that made this call was cut off.]"
 NOT_RUN_STOPPED = "[Not run: a hook asked to stop.]"
@@ -51,22 +91,24 @@ CANCELLED_CUT = "[Cancelled: the answer that made this call was cut off.]"
 UNKNOWN_CRASH = "[Unknown: the process died while this call ran. It may or may not have done its work.]"
 
 
+NO_HEAD = (NONE, False, False)
+
+
 def head_of(schedule: Schedule) -> tuple[Head, bool, bool]:
     """Return what the first waiting call is: (head, refused without running, needs a permission)."""
-    if schedule.head >= len(schedule.calls):
-        return Head.NONE, False, False
     facts = schedule.calls[schedule.head].facts
     sound = facts.known and facts.valid
-    refused = not sound or facts.verdict is Verdict.DENY
-    asks = not refused and facts.verdict is Verdict.ASK
-    return Head.SAFE if sound and facts.safe else Head.UNSAFE, refused, asks
+    refused = not sound or facts.verdict is DENY
+    asks = not refused and facts.verdict is ASK
+    return SAFE if sound and facts.safe else UNSAFE, refused, asks
 
 
 def counted(batch: Batch, schedule: Schedule, opened: int, active: int, alone: bool) -> Batch:
     """Return the sums of *schedule* after *opened* more calls are open; flags stay as they are."""
-    head, refused, asks = head_of(schedule)
-    return Batch(
-        len(schedule.calls),
+    count = len(schedule.calls)
+    head, refused, asks = head_of(schedule) if schedule.head < count else NO_HEAD
+    return make_batch(
+        count,
         batch.open + opened,
         active,
         alone,
@@ -80,31 +122,57 @@ def counted(batch: Batch, schedule: Schedule, opened: int, active: int, alone: b
     )
 
 
-def with_call(schedule: Schedule, place: int, call: Call, head: int) -> Schedule:
-    """Return *schedule* with the call at *place* replaced and the first waiting call at *head*."""
-    calls = (*schedule.calls[:place], call, *schedule.calls[place + 1 :])
-    return Schedule(calls, head, schedule.stop, schedule.broken_by, schedule.extra)
+def with_batch(c: Control, batch: Batch, blocks: int | None = None) -> Control:
+    """Return *c* with other sums of the scheduler, and of the answer's blocks where they are given."""
+    return make_control(
+        c.phase,
+        c.turn,
+        c.transition,
+        c.stop,
+        c.abort,
+        c.compaction,
+        c.recovery,
+        c.attempts,
+        c.spending,
+        c.fill,
+        batch,
+        c.hooks,
+        c.queued,
+        c.blocks if blocks is None else blocks,
+        c.resending,
+    )
+
+
+def with_call(reply: Reply, place: int, call: Call, head: int) -> Reply:
+    """Return *reply* with the call at *place* replaced and the first waiting call at *head*."""
+    schedule = reply.schedule
+    old = schedule.calls
+    calls = (call,) if len(old) == 1 else (*old[:place], call, *old[place + 1 :])
+    schedule = make_schedule(calls, head, schedule.stop, schedule.broken_by, schedule.extra)
+    return make_reply(reply.call_id, reply.blocks, schedule, reply.closing)
 
 
 def with_schedule(reply: Reply, schedule: Schedule) -> Reply:
     """Return *reply* with its calls where *schedule* has them."""
-    return Reply(reply.call_id, reply.blocks, schedule, reply.closing)
+    return make_reply(reply.call_id, reply.blocks, schedule, reply.closing)
 
 
 def _blank(part: ResultBlock) -> bool:
-    return isinstance(part, Text) and (not part.text or part.text.isspace())
+    return type(part) is Text and (not part.text or part.text.isspace())
 
 
 def ended(call: Call, status: CallStatus, content: tuple[ResultBlock, ...]) -> Call:
     """Return *call* ended for good with *status* and its result."""
-    if any(map(_blank, content)):
-        content = tuple(part for part in content if not _blank(part))
-    result = ToolResult(call.use.id, content, is_error=status is not CallStatus.COMPLETED)
-    return Call(
+    for part in content:
+        if _blank(part):
+            content = tuple(part for part in content if not _blank(part))
+            break
+    result = ToolResult(call.use.id, content, status is not COMPLETED)
+    return make_call(
         call.use,
         call.facts,
         call.original_id,
-        CallState.ENDED,
+        ENDED,
         call.effect_id,
         status,
         result,
@@ -117,7 +185,9 @@ def shown_end(call: Call, synthetic: bool) -> Show:
     """Return the order that tells the consumer how *call* ended."""
     assert call.status is not None
     assert call.result is not None
-    return Show(CallShown(call.use.id, call.status, call.result.content, synthetic, call.original_id))
+    return make_show(
+        make_call_shown(call.use.id, call.status, call.result.content, synthetic, call.original_id)
+    )
 
 
 def cancel_active(
@@ -131,7 +201,7 @@ def cancel_active(
     calls, effects, gone = [], list[Effect](), []
     asked = {effect.id for effect in data.ledger.owed if isinstance(effect, AskPermission)}
     for call in reply.schedule.calls:
-        if call.state in (CallState.ACTIVE, CallState.ASKING) and call.effect_id not in keep:
+        if call.state in (ACTIVE, ASKING) and call.effect_id not in keep:
             gone.append(call.effect_id)
             effects.append(Cancel(call.effect_id) if call.effect_id in asked else CancelTool(call.effect_id))
             call = ended(call, status, (Text(words),))
@@ -159,9 +229,9 @@ def results(reply: Reply, data: Data, k: Config) -> tuple[Message, ...]:
     calls = reply.schedule.calls
     if not calls:
         return ()
-    content = tuple(call.result for call in calls if call.result is not None)
-    message = Message(Role.USER, content, Origin.RESULTS)
-    if sum(map(chars_of, content)) < data.tool_context.result_chars:
+    content = tuple([call.result for call in calls if call.result is not None])
+    message = make_message(USER, content, RESULTS)
+    if sum([chars_of(result) for result in content]) < data.tool_context.result_chars:
         return (message,)
     tools = {spec.name: spec for spec in data.tool_context.tools}
     names = {call.use.id: call.use.name for call in calls}
@@ -170,7 +240,7 @@ def results(reply: Reply, data: Data, k: Config) -> tuple[Message, ...]:
 
 def whole_answer(reply: Reply, model: str) -> tuple[Message, ...]:
     """Return the answer as one message, or nothing where it is empty."""
-    return (Message(Role.ASSISTANT, reply.blocks, Origin.ANSWER, model),) if reply.blocks else ()
+    return (make_message(ASSISTANT, reply.blocks, ANSWER, model),) if reply.blocks else ()
 
 
 def partial_answer(reply: Reply, data: Data, model: str, k: Config) -> tuple[Message, ...]:
@@ -182,7 +252,7 @@ def partial_answer(reply: Reply, data: Data, model: str, k: Config) -> tuple[Mes
         blocks = blocks[:-1]
     if not blocks:
         return ()
-    return (Message(Role.ASSISTANT, blocks, Origin.ANSWER, model), *results(reply, data, k))
+    return (make_message(ASSISTANT, blocks, ANSWER, model), *results(reply, data, k))
 
 
 def cut_answer(
@@ -203,43 +273,71 @@ def withdraw(data: Data, reply: Reply, shown: bool, words: str) -> tuple[Data, t
 
 
 def stream_ended(
-    s: State, reply: Reply, e: StreamEnd, k: Config
+    s: State, reply: Reply, e: StreamEnd, k: Config, batch: Batch | None = None
 ) -> tuple[Control, Data, Reply, tuple[Effect, ...]]:
     """
     Book a stream's end: usage and cost, the token count, the time; show a batch summary that waited.
 
     The count becomes what was reported for the prompt; the answer's own tokens
-    stand in ``reply.closing`` and join with it.
+    stand in ``reply.closing`` and join with it.  *batch* takes the place of
+    the sums of its calls.
     """
-    control, data = s.control, s.data
-    fill, tokens, last_ms = control.fill, -1, data.book.last_answer_ms
+    c, data, usage = s.control, s.data, e.usage
+    fill, tokens, last_ms = c.fill, -1, data.book.last_answer_ms
     effects: tuple[Effect, ...] = ()
-    stop, details = control.stop, ""
+    stop, details = c.stop, ""
     if isinstance(e, StreamClosed):
         stop, details, last_ms = e.stop, e.details or e.reason, s.now_ms
-        if e.usage is not None and (prompt_tokens := e.usage.prompt_tokens):
-            fill = Fill(prompt_tokens, fill.floor, fill.last_round)
-            tokens = e.usage.output_tokens
+        if usage is not None and (prompt_tokens := usage.prompt_tokens):
+            fill = make_fill(prompt_tokens, fill.floor, fill.last_round)
+            tokens = usage.output_tokens
         if e.cleared_tokens and data.layers.edits_pending:
             data, effects = _cleared(data, e.cleared_tokens)
     if tokens < 0:
         tokens = estimate_blocks((*reply.blocks, Text(e.open_text)))
     side = data.side
     if side.summary is not None:
-        effects = (*effects, Show(SummaryShown(side.summary_id, side.summary)))
+        effects = (*effects, make_show(SummaryShown(side.summary_id, side.summary)))
         data = evolve(data, side=evolve(side, summary=None))
-    if e.usage is not None or last_ms != data.book.last_answer_ms:
-        book = evolve(data.book, usage=total(data.book.usage, e.usage), last_answer_ms=last_ms)
-        data = evolve(data, book=book)
-    reply = Reply(reply.call_id, reply.blocks, reply.schedule, Closing(stop, e.open_text, tokens, details))
-    spending = spend(control, e.usage, k.all_models[control.attempts.fallbacks])
-    control = evolve(control, spending=spending, fill=fill, stop=stop)
+    if usage is not None or last_ms != data.book.last_answer_ms:
+        data = with_book(data, _answered(data.book, usage, last_ms))
+    closing = make_closing(stop, e.open_text, tokens, details)
+    reply = make_reply(reply.call_id, reply.blocks, reply.schedule, closing)
+    control = make_control(
+        c.phase,
+        c.turn,
+        c.transition,
+        stop,
+        c.abort,
+        c.compaction,
+        c.recovery,
+        c.attempts,
+        spend(c, usage, k.all_models[c.attempts.fallbacks]),
+        fill,
+        c.batch if batch is None else batch,
+        c.hooks,
+        c.queued,
+        c.blocks,
+        c.resending,
+    )
     return control, data, reply, effects
+
+
+def _answered(book: Book, usage: Usage | None, last_ms: int | None) -> Book:
+    return make_book(
+        book.seed,
+        total(book.usage, usage),
+        book.hook_blocks,
+        last_ms,
+        book.warned,
+        book.task_spent,
+        book.task_remaining,
+    )
 
 
 def _cleared(data: Data, tokens: int) -> tuple[Data, tuple[Effect, ...]]:
     """The server's cache edits are confirmed: only now is their boundary written."""
     notice = Notice(NoticeKind.MICROCOMPACTED, "the server cleared old tool results", tokens)
-    boundary = Message(Role.USER, (), Origin.BOUNDARY)
+    boundary = make_message(USER, (), Origin.BOUNDARY)
     layers = evolve(data.layers, edits_pending=False)
-    return evolve(data, layers=layers, messages=data.messages.append(boundary)), (Show(notice),)
+    return evolve(data, layers=layers, messages=data.messages.append(boundary)), (make_show(notice),)

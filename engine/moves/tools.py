@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepfold.engine.config import Config
-from stepfold.engine.effects import AskPermission, Effect, RunTool
+from stepfold.engine.effects import AskPermission, Effect, RunTool, make_run_tool
 from stepfold.engine.events import CallStatus, HookStop, PermissionAnswered, ToolEnded
 from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Message, ResultBlock, Text
@@ -14,11 +16,28 @@ from stepfold.engine.moves.reply import (
     counted,
     ended,
     shown_end,
+    with_batch,
     with_call,
     with_schedule,
 )
-from stepfold.engine.phases import Aborting, Call, CallState, Reply, Running, Sampling, Scheduling
-from stepfold.engine.state import Batch, Data, Entered, Move, State
+from stepfold.engine.phases import (
+    Aborting,
+    CallState,
+    Reply,
+    Running,
+    Sampling,
+    Scheduling,
+    make_call,
+    make_running,
+    make_sampling,
+    make_scheduling,
+)
+from stepfold.engine.state import Batch, Data, Entered, Move, State, moved
+
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+ACTIVE: Final = CallState.ACTIVE
+ASKING: Final = CallState.ASKING
+FAILED: Final = CallStatus.FAILED
 
 DENIED = "[Denied.]"
 REFUSED = "[Not run.]"
@@ -34,8 +53,8 @@ def start_call(s: State, e: Entered, k: Config) -> Move:
     phase = _scheduling(s)
     reply, batch = phase.reply, s.control.batch
     call = reply.schedule.calls[reply.schedule.head]
-    order = RunTool(s.data.ledger.next_id, call.use, call.use.input)
-    return _begun(s, CallState.ACTIVE, order, batch)
+    order = make_run_tool(s.data.ledger.next_id, call.use, call.use.input)
+    return _begun(s, ACTIVE, order, batch)
 
 
 def ask_permission(s: State, e: Entered, k: Config) -> Move:
@@ -43,26 +62,26 @@ def ask_permission(s: State, e: Entered, k: Config) -> Move:
     phase = _scheduling(s)
     call = phase.reply.schedule.calls[phase.reply.schedule.head]
     order = AskPermission(s.data.ledger.next_id, call.use)
-    return _begun(s, CallState.ASKING, order, s.control.batch)
+    return _begun(s, ASKING, order, s.control.batch)
 
 
 def _begun(s: State, state: CallState, order: RunTool | AskPermission, batch: Batch) -> Move:
     phase = _scheduling(s)
     reply = phase.reply
     old = reply.schedule.calls[reply.schedule.head]
-    call = Call(old.use, old.facts, old.original_id, state, order.id)
-    schedule = with_call(reply.schedule, reply.schedule.head, call, reply.schedule.head + 1)
+    call = make_call(old.use, old.facts, old.original_id, state, order.id)
+    reply = with_call(reply, reply.schedule.head, call, reply.schedule.head + 1)
     alone = not old.facts.safe
-    control = evolve(s.control, batch=counted(batch, schedule, 0, batch.active + 1, alone))
-    phase = Scheduling(with_schedule(reply, schedule))
-    return Move(control, phase, owing(s.data, order), (order,))
+    control = with_batch(s.control, counted(batch, reply.schedule, 0, batch.active + 1, alone))
+    phase = make_scheduling(reply)
+    return moved(control, phase, owing(s.data, order), (order,))
 
 
 def refuse_call(s: State, e: Entered, k: Config) -> Move:
     """An unknown tool, an invalid input or a denial by rule: an error result for the model."""
     call = _scheduling(s).reply.schedule.calls[_scheduling(s).reply.schedule.head]
     sound = call.facts.known and call.facts.valid
-    status = CallStatus.DENIED if sound else CallStatus.FAILED
+    status = CallStatus.DENIED if sound else FAILED
     return _passed(s, status, call.facts.problem or (DENIED if sound else REFUSED))
 
 
@@ -81,19 +100,22 @@ def _passed(s: State, status: CallStatus, words: str) -> Move:
     phase = _scheduling(s)
     reply, batch = phase.reply, s.control.batch
     call = ended(reply.schedule.calls[reply.schedule.head], status, (Text(words),))
-    schedule = with_call(reply.schedule, reply.schedule.head, call, reply.schedule.head + 1)
-    control = evolve(s.control, batch=counted(batch, schedule, -1, batch.active, batch.alone))
-    phase = Scheduling(with_schedule(reply, schedule))
-    return Move(control, phase, s.data, (shown_end(call, synthetic=True),))
+    reply = with_call(reply, reply.schedule.head, call, reply.schedule.head + 1)
+    control = with_batch(s.control, counted(batch, reply.schedule, -1, batch.active, batch.alone))
+    phase = make_scheduling(reply)
+    return moved(control, phase, s.data, (shown_end(call, synthetic=True),))
 
 
 def _reply_of(s: State) -> Reply:
-    assert isinstance(s.phase, Sampling | Running | Aborting)
+    assert isinstance(s.phase, (Sampling, Running, Aborting))
     return s.phase.reply
 
 
 def _place(reply: Reply, effect_id: int) -> int:
-    return next(p for p, call in enumerate(reply.schedule.calls) if call.effect_id == effect_id)
+    for place, call in enumerate(reply.schedule.calls):
+        if call.effect_id == effect_id:
+            return place
+    raise IndexError(effect_id)
 
 
 def closed_call(
@@ -112,16 +134,16 @@ def closed_call(
     A failed shell call takes its siblings with it, running or not.
     """
     call = ended(reply.schedule.calls[place], status, content)
-    schedule = with_call(reply.schedule, place, call, reply.schedule.head)
+    reply = with_call(reply, place, call, reply.schedule.head)
+    schedule = reply.schedule
     effects: tuple[Effect, ...] = (shown_end(call, synthetic),)
     if stop is not None or extra:
         schedule = evolve(schedule, stop=schedule.stop or stop, extra=(*schedule.extra, *extra))
+        reply = with_schedule(reply, schedule)
     closed = 1
-    breaks = call.facts.shell and status is CallStatus.FAILED and not schedule.broken_by
+    breaks = call.facts.shell and status is FAILED and not schedule.broken_by
     if breaks:
-        schedule = evolve(schedule, broken_by=call.use.id)
-    reply = with_schedule(reply, schedule)
-    if breaks:
+        reply = with_schedule(reply, evolve(schedule, broken_by=call.use.id))
         still = _active(reply)
         data, reply, cancelled = cancel_active(data, reply, _sibling(call.use.id))
         closed, effects = closed + still, (*effects, *cancelled)
@@ -129,7 +151,7 @@ def closed_call(
 
 
 def _active(reply: Reply) -> int:
-    return sum(call.state in (CallState.ACTIVE, CallState.ASKING) for call in reply.schedule.calls)
+    return sum(call.state in (ACTIVE, ASKING) for call in reply.schedule.calls)
 
 
 def end_call(s: State, e: ToolEnded, k: Config) -> Move:
@@ -144,7 +166,7 @@ def _scheduled(s: State, data: Data, reply: Reply, effects: tuple[Effect, ...], 
     batch = s.control.batch
     active = batch.active - closed
     batch = counted(batch, reply.schedule, -closed, active, batch.alone and active > 0)
-    return Move(evolve(s.control, batch=batch), Scheduling(reply), data, effects)
+    return moved(with_batch(s.control, batch), make_scheduling(reply), data, effects)
 
 
 def run_permitted(s: State, e: PermissionAnswered, k: Config) -> Move:
@@ -153,10 +175,10 @@ def run_permitted(s: State, e: PermissionAnswered, k: Config) -> Move:
     place = _place(reply, e.effect_id)
     old = reply.schedule.calls[place]
     given = old.use.input if e.input is None else e.input
-    order = RunTool(s.data.ledger.next_id, old.use, given)
-    call = Call(old.use, old.facts, old.original_id, CallState.ACTIVE, order.id, input=e.input)
-    reply = with_schedule(reply, with_call(reply.schedule, place, call, reply.schedule.head))
-    return Move(s.control, Scheduling(reply), owing(s.data, order), (order,))
+    order = make_run_tool(s.data.ledger.next_id, old.use, given)
+    call = make_call(old.use, old.facts, old.original_id, ACTIVE, order.id, input=e.input)
+    reply = with_call(reply, place, call, reply.schedule.head)
+    return moved(s.control, make_scheduling(reply), owing(s.data, order), (order,))
 
 
 def deny_call(s: State, e: PermissionAnswered, k: Config) -> Move:
@@ -174,9 +196,9 @@ def deny_call(s: State, e: PermissionAnswered, k: Config) -> Move:
 def back_to_stream(s: State, e: Entered, k: Config) -> Move:
     """Nothing more may begin while the answer streams."""
     phase = _scheduling(s)
-    return Move(s.control, Sampling(phase.reply), s.data)
+    return moved(s.control, make_sampling(phase.reply), s.data)
 
 
 def await_calls(s: State, e: Entered, k: Config) -> Move:
     """Nothing more may begin until a call ends."""
-    return Move(s.control, Running(_scheduling(s).reply), s.data)
+    return moved(s.control, make_running(_scheduling(s).reply), s.data)

@@ -12,13 +12,13 @@ from stepfold.engine.effects import (
     MessageShown,
     Notice,
     NoticeKind,
-    Show,
     Summarise,
+    make_show,
 )
-from stepfold.engine.events import StreamClosed, StreamFailed
+from stepfold.engine.events import Command, StreamClosed, StreamFailed
 from stepfold.engine.frozen import evolve
-from stepfold.engine.messages import Message, Opaque, Origin, Role, user_text
-from stepfold.engine.moves.ledger import joined, learned, owing, spec_of
+from stepfold.engine.messages import Message, Opaque, Origin, Role, make_message, user_text
+from stepfold.engine.moves.ledger import learned, spec_of
 from stepfold.engine.moves.reply import (
     CANCELLED_CUT,
     CANCELLED_FAILED,
@@ -30,7 +30,7 @@ from stepfold.engine.moves.reply import (
     withdraw,
 )
 from stepfold.engine.phases import Reply, Scheduling
-from stepfold.engine.state import Data, Fill, Side, State
+from stepfold.engine.state import Data, Fill, Side, State, make_data, make_fill, make_ledger, make_side
 
 WINDOW_RESUME = (
     "Your answer reached the limit of the context window, which has been shortened since. "
@@ -40,7 +40,12 @@ REPEATS_TOLD = 3
 
 
 def kept(
-    data: Data, fill: Fill, answer: tuple[Message, ...], tokens: int, side: Side | None = None
+    data: Data,
+    fill: Fill,
+    answer: tuple[Message, ...],
+    tokens: int,
+    company: tuple[Message, ...] = (),
+    side: Side | None = None,
 ) -> tuple[Data, Fill]:
     """
     Join an answer (and its results) to the view.
@@ -50,26 +55,25 @@ def kept(
         fill: The token count that grows.
         answer: The answer, then the message with its results, if any; () joins nothing.
         tokens: What the answer takes; the rest is estimated.
+        company: What comes behind them.
         side: What stands beside the loop from now on; None leaves it as it is.
     """
     if not answer:
         return data, fill
-    used, view, size = learned(data.used_ids, answer), data.messages, tokens
-    for place, message in enumerate(answer):
-        view = view.append(message)
-        if place:
-            size += estimate_message(message)
-    data = Data(
-        messages=view,
-        tool_context=data.tool_context,
-        pending_tool_summary=data.pending_tool_summary,
-        ledger=data.ledger,
-        side=data.side if side is None else side,
-        layers=data.layers,
-        book=data.book,
-        used_ids=used,
+    size, joining = tokens, (*answer, *company)
+    for message in joining[1:]:
+        size += estimate_message(message)
+    data = make_data(
+        data.messages.extend(joining),
+        data.tool_context,
+        data.pending_tool_summary,
+        data.ledger,
+        data.side if side is None else side,
+        data.layers,
+        data.book,
+        learned(data.used_ids, joining),
     )
-    return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
+    return data, make_fill(fill.tokens + size, fill.floor, fill.last_round)
 
 
 def window_partial(
@@ -89,43 +93,58 @@ def window_partial(
     return data, (*partial, user_text(WINDOW_RESUME, Origin.RESUME)), effects
 
 
-def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
-    """Join the answer, its results in call order, what tools brought, queued words, memories and skills."""
+def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...], tuple[Message, ...]]:
+    """
+    Join the answer, its results in call order, what tools brought, queued words, memories and skills.
+
+    Returns data, fill and effects, and the message with the results once more.
+    """
     assert isinstance(s.phase, Scheduling)
     reply, data = s.phase.reply, s.data
-    model = spec_of(s.control, k).name
-    answer = (*whole_answer(reply, model), *results(reply, s.data, k))
-    side, effects = _repeated(data.side, reply)
-    data, fill = kept(data, s.control.fill, answer, reply.closing.tokens, side)
-    if side.queue or side.prefetched or reply.schedule.extra:
-        data, fill, more = _company(data, fill, reply)
-        effects = (*effects, *more)
-    if side.tools_changed is not None:
-        tools = side.tools_changed
+    found = results(reply, data, k)
+    answer = (*whole_answer(reply, spec_of(s.control, k).name), *found)
+    old = data.side
+    company, effects = tuple[Message, ...](), tuple[Effect, ...]()
+    queue, prefetched = old.queue, old.prefetched
+    if queue or prefetched or reply.schedule.extra:
+        company, queue, prefetched, effects = _company(old, reply)
+    calls = tuple([(call.use.name, call.use.input) for call in reply.schedule.calls])
+    repeats = old.repeats + 1 if calls == old.last_calls else 1
+    if not repeats % REPEATS_TOLD:
+        effects = (_repeated(calls, repeats), *effects)
+    side = make_side(queue, prefetched, old.summary, old.summary_id, calls, repeats, None)
+    data, fill = kept(data, s.control.fill, answer, reply.closing.tokens, company, side)
+    if old.tools_changed is not None:
+        tools = old.tools_changed
         context = evolve(data.tool_context, tools=tools, result_chars=smallest_limit(tools, k))
-        data = evolve(data, tool_context=context, side=evolve(data.side, tools_changed=None))
+        data = evolve(data, tool_context=context)
     if k.microcompact_trigger_results is not None:
         data = _note_clearable(data, reply)
-    return data, fill, effects
+    return data, fill, effects, found
 
 
-def _company(data: Data, fill: Fill, reply: Reply) -> tuple[Data, Fill, tuple[Effect, ...]]:
+def _company(
+    side: Side, reply: Reply
+) -> tuple[tuple[Message, ...], tuple[Command, ...], tuple[str, ...], tuple[Effect, ...]]:
     """
-    Join what comes beside the results: from tools, from the queue, from memories and skills.
+    Return what comes beside the results, what of the queue and the memories stays, and the effects.
 
-    While a server-side call of the answer is pending, its result opens the
-    next answer, so words of the user wait for the turn after.
+    It comes from tools, from the queue, from memories and skills.  While a
+    server-side call of the answer is pending, its result opens the next
+    answer, so words of the user wait for the turn after.
     """
-    side, held = data.side, _server_pending(reply)
-    queue, prefetched = ((), ()) if held else (side.queue, side.prefetched)
-    words = tuple(Message(Role.USER, command.content, Origin.COMMAND) for command in queue)
-    found = tuple(user_text(text, Origin.ATTACHMENT) for text in prefetched)
-    more = (*reply.schedule.extra, *words, *found)
-    data, fill = joined(data, fill, more)
-    marks = tuple(MarkCommand(command.id, Mark.STARTED) for command in queue)
-    if not held:
-        data = evolve(data, side=evolve(side, queue=(), prefetched=()))
-    return data, fill, (*marks, *(Show(MessageShown(message)) for message in more))
+    extra = reply.schedule.extra
+    if _server_pending(reply):
+        return extra, side.queue, side.prefetched, tuple(map(_shown, extra))
+    words = [make_message(Role.USER, command.content, Origin.COMMAND) for command in side.queue]
+    found = [user_text(text, Origin.ATTACHMENT) for text in side.prefetched]
+    company = (*extra, *words, *found)
+    marks = [MarkCommand(command.id, Mark.STARTED) for command in side.queue]
+    return company, (), (), (*marks, *map(_shown, company))
+
+
+def _shown(message: Message) -> Effect:
+    return make_show(MessageShown(message))
 
 
 def _server_pending(reply: Reply) -> bool:
@@ -133,20 +152,11 @@ def _server_pending(reply: Reply) -> bool:
     return bool({block.call_id for block in blocks if block.call_id} - {block.answers for block in blocks})
 
 
-def _repeated(side: Side, reply: Reply) -> tuple[Side, tuple[Effect, ...]]:
-    """Count how often the same calls came in a row; tell it at every third time."""
-    calls = tuple((call.use.name, call.use.input) for call in reply.schedule.calls)
-    repeats = side.repeats + 1 if calls == side.last_calls else 1
-    side = Side(
-        side.queue, side.prefetched, side.summary, side.summary_id, calls, repeats, side.tools_changed
-    )
-    if repeats % REPEATS_TOLD:
-        return side, ()
+def _repeated(calls: tuple[tuple[str, str], ...], repeats: int) -> Effect:
+    """Return the notice that the same calls came so many times in a row; it goes out at every third time."""
     names = ", ".join(name for name, _ in calls)
-    notice = Notice(
-        NoticeKind.REPEATED_CALL, f"the same call came {repeats} times in a row: {names}", repeats
-    )
-    return side, (Show(notice),)
+    words = f"the same call came {repeats} times in a row: {names}"
+    return make_show(Notice(NoticeKind.REPEATED_CALL, words, repeats))
 
 
 def _note_clearable(data: Data, reply: Reply) -> Data:
@@ -156,10 +166,32 @@ def _note_clearable(data: Data, reply: Reply) -> Data:
     return evolve(data, layers=evolve(layers, clearable=(*layers.clearable, *new)))
 
 
-def summarised(data: Data, reply: Reply, k: Config) -> tuple[Data, tuple[Effect, ...]]:
-    """Start the summary of this batch; main runs only.  An older one that is still written may come late."""
-    if not k.tool_summaries or k.sub_agent or not reply.schedule.calls:
-        return data if data.pending_tool_summary is None else evolve(data, pending_tool_summary=None), ()
-    message = results(reply, data, k)[0]
-    order = Summarise(data.ledger.next_id, tuple(call.use for call in reply.schedule.calls), message)
-    return evolve(owing(data, order), pending_tool_summary=order.id), (order,)
+def summarised(
+    data: Data, reply: Reply, found: tuple[Message, ...], k: Config
+) -> tuple[Data, tuple[Effect, ...]]:
+    """
+    Start the summary of this batch, whose results are *found*; main runs only.
+
+    An older one that is still written may come late.
+    """
+    if not k.tool_summaries or k.sub_agent or not found:
+        return unsummarised(data), ()
+    ledger = data.ledger
+    uses = tuple([call.use for call in reply.schedule.calls])
+    order = Summarise(ledger.next_id, uses, found[0])
+    data = make_data(
+        data.messages,
+        data.tool_context,
+        order.id,
+        make_ledger((*ledger.owed, order), ledger.next_id + 1),
+        data.side,
+        data.layers,
+        data.book,
+        data.used_ids,
+    )
+    return data, (order,)
+
+
+def unsummarised(data: Data) -> Data:
+    """Return *data* that waits for no summary of a batch: one that still comes is shown on arrival."""
+    return data if data.pending_tool_summary is None else evolve(data, pending_tool_summary=None)
