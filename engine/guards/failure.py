@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepfold.engine.config import Config
 from stepfold.engine.events import (
     StreamFailed,
@@ -11,6 +13,10 @@ from stepfold.engine.guards.answer import drainable, reactable
 from stepfold.engine.guards.facts import AnyEvent
 from stepfold.engine.guards.spending import requests_spent_after
 from stepfold.engine.state import Control
+
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+MEDIA_TOO_LARGE: Final = FailureKind.MEDIA_TOO_LARGE
+OVERLOADED: Final = FailureKind.OVERLOADED
 
 
 def too_long(c: Control, e: StreamFailed, k: Config) -> bool:
@@ -35,7 +41,7 @@ def too_long_barred(c: Control, e: StreamFailed, k: Config) -> bool:
 
 def media_too_large(c: Control, e: StreamFailed, k: Config) -> bool:
     """An image or document exceeds a maximum."""
-    return e.failure.kind is FailureKind.MEDIA_TOO_LARGE
+    return e.failure.kind is MEDIA_TOO_LARGE
 
 
 def media_reactable(c: Control, e: StreamFailed, k: Config) -> bool:
@@ -55,7 +61,7 @@ def _fallback_left(c: Control, k: Config) -> bool:
 def overloaded_thrice(c: Control, e: StreamFailed, k: Config) -> bool:
     """The third overload in a row, and a fallback model is left."""
     return (
-        e.failure.kind is FailureKind.OVERLOADED
+        e.failure.kind is OVERLOADED
         and c.attempts.overloads + 1 >= k.overloads_before_fallback
         and _fallback_left(c, k)
     )

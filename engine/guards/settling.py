@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepfold.engine.config import Config
 from stepfold.engine.events import (
     AbortKind,
@@ -14,6 +16,10 @@ from stepfold.engine.guards.facts import AnyEvent
 from stepfold.engine.guards.spending import requests_spent
 from stepfold.engine.state import Control
 
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+PREVENT: Final = HookVerdict.PREVENT
+BLOCK: Final = HookVerdict.BLOCK
+
 
 def more_hooks(c: Control, e: AnyEvent, k: Config) -> bool:
     """Another stop hook is to be asked before the decision."""
@@ -22,12 +28,12 @@ def more_hooks(c: Control, e: AnyEvent, k: Config) -> bool:
 
 def prevented(c: Control, e: AnyEvent, k: Config) -> bool:
     """A stop hook forbids continuing; that wins over a block."""
-    return c.hooks.prevented or (isinstance(e, HookAnswered) and e.verdict is HookVerdict.PREVENT)
+    return c.hooks.prevented or (isinstance(e, HookAnswered) and e.verdict is PREVENT)
 
 
 def blocked(c: Control, e: AnyEvent, k: Config) -> bool:
     """A stop hook sends the model back."""
-    return c.hooks.blocking > 0 or (isinstance(e, HookAnswered) and e.verdict is HookVerdict.BLOCK)
+    return c.hooks.blocking > 0 or (isinstance(e, HookAnswered) and e.verdict is BLOCK)
 
 
 def budget_left(c: Control, e: AnyEvent, k: Config) -> bool:

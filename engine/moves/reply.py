@@ -146,9 +146,9 @@ def with_batch(c: Control, batch: Batch, blocks: int | None = None) -> Control:
 def with_call(reply: Reply, place: int, call: Call, head: int) -> Reply:
     """Return *reply* with the call at *place* replaced and the first waiting call at *head*."""
     schedule = reply.schedule
-    old = schedule.calls
-    calls = (call,) if len(old) == 1 else (*old[:place], call, *old[place + 1 :])
-    schedule = make_schedule(calls, head, schedule.stop, schedule.broken_by, schedule.extra)
+    calls = list(schedule.calls)
+    calls[place] = call
+    schedule = make_schedule(tuple(calls), head, schedule.stop, schedule.broken_by, schedule.extra)
     return make_reply(reply.call_id, reply.blocks, schedule, reply.closing)
 
 

@@ -76,15 +76,15 @@ def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> 
     block, facts = e.block, e.facts
     assert isinstance(block, ToolUse)
     assert facts is not None
-    schedule, name, taken = reply.schedule, block.id, not block.id
-    written = (name, block.name, block.input, block.raw_input)
-    for call in schedule.calls if name else ():
-        use = call.use
-        if name in (use.id, call.original_id):
+    schedule, name = reply.schedule, block.id
+    named = [call for call in schedule.calls if call.use.id == name or call.original_id == name]
+    if named and name:
+        written = (name, block.name, block.input, block.raw_input)
+        for call in named:
+            use = call.use
             if (call.original_id, use.name, use.input, use.raw_input) == written:
                 return reply
-            taken = True
-    if taken or name in data.used_ids:
+    if named or not name or name in data.used_ids:
         name = _new_id(reply, data)
     use = block if name == block.id else attrs.evolve(block, id=name)
     call = make_call(use, NO_TOOLS if nested else facts, block.id)

@@ -112,10 +112,7 @@ def _reply_of(s: State) -> Reply:
 
 
 def _place(reply: Reply, effect_id: int) -> int:
-    for place, call in enumerate(reply.schedule.calls):
-        if call.effect_id == effect_id:
-            return place
-    raise IndexError(effect_id)
+    return [call.effect_id for call in reply.schedule.calls].index(effect_id)
 
 
 def closed_call(

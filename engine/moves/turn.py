@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepfold.engine.config import Config
 from stepfold.engine.context.results import smallest_limit
 from stepfold.engine.context.tokens import estimate_message
@@ -31,6 +33,12 @@ from stepfold.engine.moves.reply import (
 )
 from stepfold.engine.phases import Reply, Scheduling
 from stepfold.engine.state import Data, Fill, Side, State, make_data, make_fill, make_ledger, make_side
+
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+USER: Final = Role.USER
+COMMAND: Final = Origin.COMMAND
+ATTACHMENT: Final = Origin.ATTACHMENT
+STARTED: Final = Mark.STARTED
 
 WINDOW_RESUME = (
     "Your answer reached the limit of the context window, which has been shortened since. "
@@ -136,10 +144,10 @@ def _company(
     extra = reply.schedule.extra
     if _server_pending(reply):
         return extra, side.queue, side.prefetched, tuple(map(_shown, extra))
-    words = [make_message(Role.USER, command.content, Origin.COMMAND) for command in side.queue]
-    found = [user_text(text, Origin.ATTACHMENT) for text in side.prefetched]
+    words = [make_message(USER, command.content, COMMAND) for command in side.queue]
+    found = [user_text(text, ATTACHMENT) for text in side.prefetched]
     company = (*extra, *words, *found)
-    marks = [MarkCommand(command.id, Mark.STARTED) for command in side.queue]
+    marks = [MarkCommand(command.id, STARTED) for command in side.queue]
     return company, (), (), (*marks, *map(_shown, company))
 
 
