@@ -130,6 +130,23 @@ def check(
     return check_command(paths, json=json, record=record)
 
 
+@app.command(short_help="Prove that every run ends, and more, by trying everything.")
+def prove(
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings, as TOML; their limits are explored, too.")
+    ] = None,
+    states: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="States at which one exploration gives up: unknown, then."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Compare the engine with its second copy, explore every state, and watch the measure fall."""
+    from stepfold.adapters.cli.commands.prove import prove_command
+
+    return prove_command(config, json=json, states=states)
+
+
 @app.command()
 def graph(
     full: Annotated[bool, typer.Option("--full", help="Draw every row of the table.")] = False,

@@ -1,0 +1,1 @@
+"""Which worlds are played against which limits."""
