@@ -146,7 +146,7 @@ class Wait:
     jitter_ms: int = 0
 
 
-@frozen
+@frozen(slots=True)
 class Summarise:
     """Let a small model write one line about a tool batch."""
 
@@ -155,7 +155,7 @@ class Summarise:
     results: Message
 
 
-@frozen
+@frozen(slots=True)
 class Prefetch:
     """Look for memories or skills beside the run."""
 
@@ -221,7 +221,7 @@ class CallShown:
     original_id: str = ""  # the id as the model gave it
 
 
-@frozen
+@frozen(slots=True)
 class MessageShown:
     """A message that joined the view other than through a block or a call."""
 
@@ -306,3 +306,6 @@ make_call_shown: Final = constructor(CallShown)
 make_continued: Final = constructor(Continued)
 make_run_tool: Final = constructor(RunTool)
 make_call_model: Final = constructor(CallModel)
+make_message_shown: Final = constructor(MessageShown)
+make_summarise: Final = constructor(Summarise)
+make_prefetch: Final = constructor(Prefetch)

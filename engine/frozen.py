@@ -61,33 +61,30 @@ else:
 
     def constructor(kind):
         """Return a function for calling *kind*, a frozen class with slots or a named tuple."""
-        scope = {"kind": kind, "KEPT": _KEPT}
+        scope = {"KIND": kind, "KEPT": _KEPT}  # in capitals, as no field is
         if issubclass(kind, tuple):
             names, defaults = ", ".join(kind._fields), tuple(kind._field_defaults.values())
-            scope["new"] = tuple.__new__
-            exec(f"def built({names}): return new(kind, ({names}))", scope)
+            scope["NEW"] = tuple.__new__
+            exec(f"def built({names}): return NEW(KIND, ({names}))", scope)
         else:
             names = kind.__match_args__
             defaults = tuple(
                 field.default for field in attrs.fields(kind) if field.default is not attrs.NOTHING
             )
             origin = {"__orig_bases__": kind.__orig_bases__} if hasattr(kind, "__orig_bases__") else {}
-            scope["opened"] = type(f"Open{kind.__name__}", kind.__bases__, {"__slots__": names, **origin})
-            exec(
-                _filling("built", names, "{0}")
-                + _filling("evolved", names, "old.{0} if {0} is KEPT else {0}"),
-                scope,
-            )
+            scope["OPENED"] = type(f"Open{kind.__name__}", kind.__bases__, {"__slots__": names, **origin})
+            copying = _filling("evolved", ("OLD", *names), names, "OLD.{0} if {0} is KEPT else {0}")
+            exec(_filling("built", names, names, "{0}") + copying, scope)
             kind.evolved = scope["evolved"]
             kind.evolved.__defaults__ = (_KEPT,) * len(names)
         scope["built"].__defaults__ = defaults
         return scope["built"]
 
-    def _filling(name, names, value):
+    def _filling(name, arguments, fields, value):
         """Return the source of a function that fills an open instance and closes it."""
-        old = ("old", *names) if "old" in value else names
-        fills = "".join(f" new.{each} = {value.format(each)}\n" for each in names)
-        return f"def {name}({', '.join(old)}):\n new = opened()\n{fills} new.__class__ = kind\n return new\n"
+        fills = "".join(f" THIS.{field} = {value.format(field)}\n" for field in fields)
+        head = f"def {name}({', '.join(arguments)}):\n THIS = OPENED()\n"
+        return f"{head}{fills} THIS.__class__ = KIND\n return THIS\n"
 
     def evolve(instance, **changes):
         """Return a copy of *instance* (a frozen class) with *changes*."""

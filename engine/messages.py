@@ -133,7 +133,7 @@ class Message:
 
 def user_text(text: str, origin: Origin) -> Message:
     """Return a user message with one text block."""
-    return Message(Role.USER, (Text(text),), origin)
+    return make_message(Role.USER, (Text(text),), origin)
 
 
 def texts(content: tuple[Block, ...]) -> str:

@@ -46,6 +46,9 @@ _CHARS: Final[dict[type, Callable[[Any], int]]] = {
 }
 
 
+_MAY_HOLD_MEDIA: Final = frozenset({ToolResult, Media})
+
+
 def chars_of(block: Block) -> int:
     """Return the characters that *block* puts on the wire; media count apart."""
     return _CHARS[type(block)](block)
@@ -54,7 +57,7 @@ def chars_of(block: Block) -> int:
 def media_in(block: Block) -> int:
     """Return how many images and documents *block* holds."""
     if isinstance(block, ToolResult):
-        return len([part for part in block.content if isinstance(part, Media)])
+        return [type(part) for part in block.content].count(Media)
     return int(isinstance(block, Media))
 
 
@@ -63,7 +66,8 @@ def estimate_blocks(blocks: Iterable[Block]) -> int:
     chars = media = 0
     for block in blocks:
         chars += chars_of(block)
-        media += media_in(block)
+        if type(block) in _MAY_HOLD_MEDIA:
+            media += media_in(block)
     return -(-chars // CHARS_HIGH) + media * MEDIA_TOKENS
 
 

@@ -22,6 +22,7 @@ from stepfold.engine.effects import (
     StageCollapse,
     TaskBudget,
     make_call_model,
+    make_prefetch,
     make_show,
 )
 from stepfold.engine.events import PrefetchKind, RunStarted
@@ -164,7 +165,7 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
             make_show(Notice(NoticeKind.CONTEXT_WARNING, "the context window fills up", fill.tokens)),
         )
     if k.prefetch_skills and not _outstanding(data, SKILLS):
-        order = Prefetch(data.ledger.next_id, SKILLS, data.messages)
+        order = make_prefetch(data.ledger.next_id, SKILLS, data.messages)
         data, effects = owing(data, order), (*effects, order)
     if fill is not control.fill:
         control = evolve(control, fill=fill)
@@ -175,7 +176,7 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
 
 
 def _outstanding(data: Data, kind: PrefetchKind) -> bool:
-    return any(isinstance(effect, Prefetch) and effect.kind is kind for effect in data.ledger.owed)
+    return kind in [effect.kind for effect in data.ledger.owed if isinstance(effect, Prefetch)]
 
 
 def _freed(fill: Fill, tokens: int) -> Fill:

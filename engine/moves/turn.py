@@ -11,11 +11,11 @@ from stepfold.engine.effects import (
     Effect,
     Mark,
     MarkCommand,
-    MessageShown,
     Notice,
     NoticeKind,
-    Summarise,
+    make_message_shown,
     make_show,
+    make_summarise,
 )
 from stepfold.engine.events import Command, StreamClosed, StreamFailed
 from stepfold.engine.frozen import evolve
@@ -152,11 +152,13 @@ def _company(
 
 
 def _shown(message: Message) -> Effect:
-    return make_show(MessageShown(message))
+    return make_show(make_message_shown(message))
 
 
 def _server_pending(reply: Reply) -> bool:
     blocks = [block for block in reply.blocks if isinstance(block, Opaque)]
+    if not blocks:
+        return False
     return bool({block.call_id for block in blocks if block.call_id} - {block.answers for block in blocks})
 
 
@@ -186,7 +188,7 @@ def summarised(
         return unsummarised(data), ()
     ledger = data.ledger
     uses = tuple([call.use for call in reply.schedule.calls])
-    order = Summarise(ledger.next_id, uses, found[0])
+    order = make_summarise(ledger.next_id, uses, found[0])
     data = make_data(
         data.messages,
         data.tool_context,
