@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -39,7 +39,7 @@ from stepfold.engine.step import UnexpectedEvent, start, step
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 STUTTER: Final = frozenset({Stay.LATE, Stay.NOTED})
-TOLD: Final = 12  # findings of one exploration that are kept
+TOLD: Final = 2  # ways to break one property that are kept
 COMPARED: Final = 20  # steps of each way through the table that are held against it in full
 EVERY: Final = 2_000  # states between two calls of the progress callback
 
@@ -87,6 +87,7 @@ class Exploration:
     steps: int = 0
     complete: bool = True
     parents: list[tuple[int, Event | None]] = attrs.Factory(list)
+    told: Counter[str] = attrs.Factory(Counter)
 
     @property
     def states(self) -> int:
@@ -111,19 +112,25 @@ class Exploration:
         return " ; ".join(reversed(words))
 
     def found(self, words: str, number: int, event: Event | None = None) -> None:
-        """Note that a property fails."""
-        if len(self.findings) < TOLD:
+        """Note that a property fails; the first few ways are enough for each."""
+        name = words.split(": ")[0]
+        self.told[name] += 1
+        if self.told[name] <= TOLD:
             last = "" if event is None else f" ; {words_of(event)}"
             self.findings.append(f"{self.name}: {words}\n    after {self.path_to(number)}{last}")
 
 
-def words_of(event: Event) -> str:
-    """Return *event* in short: its class, and what is not as it is by default."""
+def words_of(event: Any) -> str:
+    """Return an event, or a part of one, in short: its class, and what is not as it is by default."""
     said = []
     for field in attrs.fields(type(event)):
         value = getattr(event, field.name)
-        if field.name not in ("effect_id", "block", "prompt") and value != field.default:
-            said.append(f"{getattr(value, 'kind', value)}")
+        if field.name in ("effect_id", "block", "prompt") or value == field.default:
+            continue
+        if attrs.has(type(value)):
+            said.append(words_of(value))
+        else:
+            said.append(str(value) if isinstance(value, str) else f"{field.name} {value}")
     return f"{type(event).__name__}({', '.join(said)})"
 
 

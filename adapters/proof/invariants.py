@@ -37,13 +37,14 @@ from stepfold.engine.terminals import Terminal
 MOVING: Final = (CallModel, RunTool, AskPermission, Compact, RunHook, Wait)
 REQUESTS: Final = (CallModel, Compact, Wait)
 CLEAN: Final = (Stop.END_TURN, Stop.STOP_SEQUENCE, Stop.TOOL_USE, Stop.OTHER)
+FALLS: Final = "always the measure never rises, and falls with every continue, request, retry and wait"
 NAMES: Final = (
     "always one Finish, the last effect, exactly when the run ends",
     "always nothing is owed at the end",
     "always a run that is not over is owed an answer",
     "always a row leads where it says, and its reason is the one that is stamped",
     "always step and the table read by the letter agree",
-    "always the measure never rises, and falls with every continue, request, retry and wait",
+    FALLS,
     "always limits hold",
     "always stop hooks run only after a clean answer without calls",
     "always an error that is shown is followed by the end alone",
@@ -118,15 +119,17 @@ def disagreement(edge: Edge) -> Iterator[str]:
 def _falling(edge: Edge, config: Config) -> Iterator[str]:
     if isinstance(edge.event, RunStarted) or isinstance(edge.before.phase, Idle | Done):
         return
+    if config.max_turns is None and any(taken.row.outcome is Continue.NEXT_TURN for taken in edge.rows):
+        return  # turns without end: between two of them it falls
     before, after = edge.measured, measure(edge.after.control, config)
     if min(after) < 0:
-        yield f"{NAMES[5]}: it fell under 0: {after}"
+        yield f"{FALLS}: it fell under 0: {after}"
     if after > before:
-        yield f"{NAMES[5]}: it rose from {before} to {after}"
+        yield f"{FALLS}: it rose from {before} to {after}"
     spends = any(isinstance(taken.row.outcome, Continue) for taken in edge.rows)
     spends = spends or any(isinstance(effect, REQUESTS) for effect in edge.effects)
     if spends and after == before:
-        yield f"{NAMES[5]}: it stayed at {after}"
+        yield f"{FALLS}: it stayed at {after}"
 
 
 def _limits(edge: Edge, config: Config) -> Iterator[str]:

@@ -16,7 +16,7 @@ from stepfold.adapters.proof.spec import FIELDS, Spec
 from stepfold.adapters.proof.walk import Taken
 from stepfold.engine.config import Config
 from stepfold.engine.messages import Origin
-from stepfold.engine.state import Compaction, Continue, Spending, State
+from stepfold.engine.state import Compaction, Spending, State
 
 NOTHING: Final = Compaction()
 # Where each field stands, but for messages and ledgers.
@@ -180,8 +180,3 @@ def _ledgers(word: str, taken: Taken) -> bool:
 
 def _budget(spent: Spending) -> tuple[int, int, int]:
     return spent.continuations, spent.last_delta, spent.last_total
-
-
-def told_apart(matrix: Matrix) -> int:
-    """Return how many of the cells were told apart."""
-    return len(matrix.told & {(reason.value, name) for reason in Continue for name in FIELDS})

@@ -18,10 +18,9 @@ import attrs
 from stepfold.adapters.config_file import ConfigFileError, read_settings
 from stepfold.adapters.proof.comparison import differences
 from stepfold.adapters.proof.explore import Slice
-from stepfold.adapters.proof.invariants import NAMES
 from stepfold.adapters.proof.spec import SHIPPED, Spec, read_spec
 from stepfold.adapters.proof.toml_text import SpecError
-from stepfold.adapters.proof.verdict import Check, Status, Summary, explored
+from stepfold.adapters.proof.verdict import Check, Status, Summary, apart, explored
 from stepfold.adapters.proof.worlds.everything import all_slices
 from stepfold.engine.config import Config
 
@@ -128,12 +127,7 @@ def _explorations(slices: Sequence[Slice], spec: Spec, question: Question, repor
         report.line(words, exploration=one.name, **_facts(one))
 
     properties, matrix, _ = explored(slices, spec, question.states, report.progress, told)
-    falls = tuple(line for line in properties.findings if NAMES[5] in line)
-    status = Status.FAILED if falls else properties.status
-    if properties.status is Status.FAILED and not falls:
-        status = Status.PROVED
-    words = "never rises, and falls with every continue, request, retry and wait of the explorations"
-    return [properties, matrix, Check("measure", status, words, falls)]
+    return apart(properties, matrix)
 
 
 def _facts(one: Summary) -> dict[str, Any]:

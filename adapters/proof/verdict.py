@@ -12,13 +12,15 @@ import attrs
 from stepfold.adapters.proof.canonical import COUNTERS
 from stepfold.adapters.proof.explore import Exploration, Progress, Slice, explore
 from stepfold.adapters.proof.graph import graph_findings
+from stepfold.adapters.proof.invariants import FALLS
 from stepfold.adapters.proof.matrix import Matrix
-from stepfold.adapters.proof.spec import Spec
+from stepfold.adapters.proof.spec import FIELDS, Spec
 from stepfold.engine.phases import Idle
 from stepfold.engine.state import Continue, Late
 from stepfold.engine.table import TABLE
 from stepfold.engine.terminals import Terminal
 
+TOTAL: Final = len(Continue) * len(FIELDS)
 # Before a first run nothing was ordered, so no answer can be late.
 NEVER: Final = (Late.__name__, Idle.__name__)
 
@@ -88,6 +90,19 @@ def explored(
     return check, _matrix_check(matrix, findings, whole), tuple(summaries)
 
 
+def apart(properties: Check, matrix: Check) -> list[Check]:
+    """Return the checks of explorer, matrix and measure, each finding in the one that it belongs to."""
+    falls = tuple(line for line in properties.findings if FALLS in line)
+    rest = tuple(line for line in properties.findings if line not in falls and line not in matrix.findings)
+    bound = Status.UNKNOWN if Status.UNKNOWN in (properties.status, matrix.status) else Status.PROVED
+    words = "never rises, and falls with every continue, request, retry and wait of the explorations"
+    return [
+        attrs.evolve(properties, status=Status.FAILED if rest else bound, findings=rest),
+        matrix,
+        Check("measure", Status.FAILED if falls else bound, words, falls),
+    ]
+
+
 def _summary(piece: Slice, found: Exploration) -> Summary:
     return Summary(piece.name, piece.about, found.states, found.steps, found.complete, found.digest())
 
@@ -117,4 +132,5 @@ def _matrix_check(matrix: Matrix, findings: list[str], whole: bool) -> Check:
     if unseen:
         words += f"; not told apart from another value here: {', '.join(unseen)}"
     status = Status.FAILED if broken else Status.PROVED if whole else Status.UNKNOWN
+    words = f"{TOTAL - len(unseen)} of {TOTAL} cells: {words}"
     return Check("matrix", status, words, broken)
