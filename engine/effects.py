@@ -26,7 +26,7 @@ class TaskBudget:
     remaining: int | None = None
 
 
-@frozen(slots=True)
+@frozen
 class CallModel:
     """
     Send one request and stream the answer.
@@ -58,7 +58,7 @@ class CancelModel:
     id: int
 
 
-@frozen(slots=True)
+@frozen
 class RunTool:
     """Run one call.  ``input`` is what the tool gets: a hook may have changed it."""
 
@@ -146,7 +146,7 @@ class Wait:
     jitter_ms: int = 0
 
 
-@frozen(slots=True)
+@frozen
 class Summarise:
     """Let a small model write one line about a tool batch."""
 
@@ -155,7 +155,7 @@ class Summarise:
     results: Message
 
 
-@frozen(slots=True)
+@frozen
 class Prefetch:
     """Look for memories or skills beside the run."""
 
@@ -202,7 +202,7 @@ class Notice:
     count: int = 0
 
 
-@frozen(slots=True)
+@frozen
 class BlockShown:
     """A whole block of the answer to call ``call_id``."""
 
@@ -210,7 +210,7 @@ class BlockShown:
     block: Block
 
 
-@frozen(slots=True)
+@frozen
 class CallShown:
     """A tool call ended; ``synthetic`` where the loop and not the tool wrote the result."""
 
@@ -221,7 +221,7 @@ class CallShown:
     original_id: str = ""  # the id as the model gave it
 
 
-@frozen(slots=True)
+@frozen
 class MessageShown:
     """A message that joined the view other than through a block or a call."""
 
@@ -243,7 +243,7 @@ class SummaryShown:
     text: str
 
 
-@frozen(slots=True)
+@frozen
 class Continued:
     """The loop goes round again; ``count`` is the payload (collapses committed, attempt)."""
 
@@ -255,7 +255,7 @@ class Continued:
 Shown: TypeAlias = BlockShown | CallShown | MessageShown | ErrorShown | SummaryShown | Continued | Notice
 
 
-@frozen(slots=True)
+@frozen
 class Show:
     """Hand something to the consumer."""
 

@@ -46,7 +46,7 @@ class CallState(enum.StrEnum):
     ENDED = "ended"
 
 
-@frozen(slots=True)
+@frozen
 class Call:
     """One call of the answer; ``original_id`` is the id as the model gave it."""
 
@@ -61,7 +61,7 @@ class Call:
     rerun: bool = False  # an idempotent call that was run again after a crash
 
 
-@frozen(slots=True)
+@frozen
 class Schedule:
     """The calls of one answer: the second, smaller machine, stepped by the rows of Scheduling."""
 
@@ -72,7 +72,7 @@ class Schedule:
     extra: tuple[Message, ...] = ()  # further messages that tools brought
 
 
-@frozen(slots=True)
+@frozen
 class Closing:
     """
     How the stream of an answer ended.
@@ -87,7 +87,7 @@ class Closing:
     details: str = ""
 
 
-@frozen(slots=True)
+@frozen
 class Reply:
     """The answer to effect ``call_id`` so far: its whole blocks, the schedule of its calls, its end."""
 
@@ -125,7 +125,7 @@ class Calling:
     kind: ClassVar = PhaseKind.CALLING
 
 
-@frozen(slots=True)
+@frozen
 class Sampling:
     """A model call is open."""
 
@@ -159,7 +159,7 @@ class Reacting:
     partial: tuple[Message, ...] = ()
 
 
-@frozen(slots=True)
+@frozen
 class Scheduling:
     """Junction: which call may begin; is the batch done?"""
 
@@ -167,7 +167,7 @@ class Scheduling:
     reply: Reply
 
 
-@frozen(slots=True)
+@frozen
 class Running:
     """The response is whole, calls are open."""
 

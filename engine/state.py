@@ -80,7 +80,7 @@ class Stay(enum.StrEnum):
 Outcome: TypeAlias = Continue | Terminal | Stay
 
 
-@frozen(slots=True)
+@frozen
 class Transition:
     """Why the previous iteration continued; ``count`` is collapses committed or the attempt."""
 
@@ -112,7 +112,7 @@ class Head(enum.StrEnum):
     UNSAFE = "unsafe"
 
 
-@frozen(slots=True)
+@frozen
 class Compaction:
     """Autocompact's book: compacted in this run, turns since, consecutive failures."""
 
@@ -124,7 +124,7 @@ class Compaction:
     reactive_retries: int = 0  # the same of reactive compaction
 
 
-@frozen(slots=True)
+@frozen
 class Recovery:
     """The one-shot guards and counters of the ladders."""
 
@@ -136,7 +136,7 @@ class Recovery:
     staged: int = 0  # collapses that a drain would commit
 
 
-@frozen(slots=True)
+@frozen
 class Attempts:
     """Tries inside one iteration; ``fallbacks`` is the place of the current model in the chain."""
 
@@ -147,7 +147,7 @@ class Attempts:
     crashed: bool = False  # the first crash in this hook or compaction
 
 
-@frozen(slots=True)
+@frozen
 class Spending:
     """What the run has used: requests and tokens; ``cost`` in the unit of the prices."""
 
@@ -160,7 +160,7 @@ class Spending:
     last_total: int = 0
 
 
-@frozen(slots=True)
+@frozen
 class Fill:
     """The view against the window, in tokens; ``floor`` is the fixed part."""
 
@@ -169,7 +169,7 @@ class Fill:
     last_round: bool = False  # the open compaction request can drop no further round
 
 
-@frozen(slots=True)
+@frozen
 class Batch:
     """The sums of the scheduler over the calls of this answer."""
 
@@ -186,7 +186,7 @@ class Batch:
     streaming: bool = False  # the stream is open
 
 
-@frozen(slots=True)
+@frozen
 class Hooks:
     """The sums of the stop hooks: still to ask now, and what was answered."""
 
@@ -197,7 +197,7 @@ class Hooks:
     blocks_left: int = 0  # blocks that all hooks together may still spend; spent by the continue
 
 
-@frozen(slots=True)
+@frozen
 class Control:
     """All that decides.  Guards read this and the event, never messages."""
 
@@ -237,7 +237,7 @@ class Collapse:
     summary: str
 
 
-@frozen(slots=True)
+@frozen
 class Side:
     """What runs beside the loop and joins when it is there."""
 
@@ -250,7 +250,7 @@ class Side:
     tools_changed: tuple[ToolSpec, ...] | None = None
 
 
-@frozen(slots=True)
+@frozen
 class Layers:
     """What the context layers have done to this view."""
 
@@ -262,7 +262,7 @@ class Layers:
     staging: int = 0  # where the span that is being summarised ends, 0 if none is
 
 
-@frozen(slots=True)
+@frozen
 class Ledger:
     """Effects that nothing has answered, and the next id."""
 
@@ -270,7 +270,7 @@ class Ledger:
     next_id: int = 1
 
 
-@frozen(slots=True)
+@frozen
 class Book:
     """
     What is counted and remembered beside the messages.
@@ -289,7 +289,7 @@ class Book:
     task_remaining: int | None = None
 
 
-@frozen(slots=True)
+@frozen
 class Data:
     """What requests are made of, and what outlives a run."""
 
@@ -303,7 +303,7 @@ class Data:
     used_ids: Ids = Ids()
 
 
-@frozen(slots=True)
+@frozen
 class State:
     """One instant of a run: what decides, where it is, what it carries; ``now_ms`` never falls."""
 
@@ -323,7 +323,7 @@ class Entered:
     """A junction was entered: the event of rows that need nothing from outside."""
 
 
-@frozen(slots=True)
+@frozen
 class Late:
     """An answer whose effect is no longer outstanding, or was answered already."""
 
