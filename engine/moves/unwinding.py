@@ -88,6 +88,7 @@ def keep_block(s: State, e: BlockCompleted, k: Config) -> Move:
     else:
         reply = make_reply(reply.call_id, (*reply.blocks, e.block), reply.schedule)
         effects = (make_show(make_block_shown(reply.call_id, e.block)),)
+    s = evolve(s, control=evolve(s.control, blocks=len(reply.blocks)))
     return _unwinding(s, s.data, reply, effects)
 
 

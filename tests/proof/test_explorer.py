@@ -291,9 +291,6 @@ def test_scheduling_never_goes_in_circles() -> None:
     assert [] == [*graph_findings(found, exempt=False)]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="blocks that come in during an abort are not counted against their bound"
-)
 @pytest.mark.parametrize("name", ["nested"])
 def test_an_abort_never_goes_in_circles(name: str) -> None:
     assert [] == [*graph_findings(explore(SLICES[name], SPEC), exempt=False)]
