@@ -8,11 +8,11 @@ many, up to its end).  The others are told and forgotten.
 from __future__ import annotations
 
 import enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from stepfold.engine.events import CallStatus, PrefetchKind, ToolSpec
 from stepfold.engine.failures import Failure
-from stepfold.engine.frozen import constructor, frozen
+from stepfold.engine.frozen import frozen
 from stepfold.engine.history import History
 from stepfold.engine.messages import Block, Message, ResultBlock, ToolUse
 from stepfold.engine.terminals import End
@@ -297,15 +297,3 @@ Owed: TypeAlias = (
 Effect: TypeAlias = (
     Owed | CancelModel | CancelTool | Cancel | Background | Show | Tombstone | MarkCommand | Finish
 )
-
-
-# What a step builds: see stepfold.engine.frozen.
-make_show: Final = constructor(Show)
-make_block_shown: Final = constructor(BlockShown)
-make_call_shown: Final = constructor(CallShown)
-make_continued: Final = constructor(Continued)
-make_run_tool: Final = constructor(RunTool)
-make_call_model: Final = constructor(CallModel)
-make_message_shown: Final = constructor(MessageShown)
-make_summarise: Final = constructor(Summarise)
-make_prefetch: Final = constructor(Prefetch)

@@ -8,10 +8,10 @@ effect it answers.  Facts about a call are worked out at the border.
 from __future__ import annotations
 
 import enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from stepfold.engine.failures import Failure
-from stepfold.engine.frozen import constructor, frozen
+from stepfold.engine.frozen import frozen
 from stepfold.engine.messages import Block, Message, ResultBlock
 
 
@@ -355,7 +355,3 @@ Answer: TypeAlias = (
     | Prefetched
 )
 Event: TypeAlias = Answer | RunStarted | ToolsChanged | CommandQueued | AbortRequested | Resumed
-
-
-# What a step builds: see stepfold.engine.frozen.
-make_usage: Final = constructor(Usage)

@@ -10,19 +10,9 @@ The type checker sees the originals and knows every field by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 import attrs
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def constructor(kind: Callable[P, T]) -> Callable[P, T]:
-    """Return what builds *kind*: the one seam for building the objects of a step."""
-    return kind
-
 
 if TYPE_CHECKING:
     from attrs import evolve, frozen
@@ -62,4 +52,4 @@ else:
         return copy
 
 
-__all__ = ["constructor", "evolve", "frozen"]
+__all__ = ["evolve", "frozen"]

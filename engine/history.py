@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from stepfold.engine.frozen import constructor, frozen
+from stepfold.engine.frozen import frozen
 
 T = TypeVar("T")
 CHUNK = 64
@@ -31,7 +31,7 @@ class History(Generic[T]):
         """Return a new history that ends with *item*; O(1) amortised."""
         tail = (*self.tail, item)
         if len(tail) < CHUNK:
-            return _history(self.groups, self.chunks, tail)
+            return History(self.groups, self.chunks, tail)
         chunks = (*self.chunks, tail)
         if len(chunks) < CHUNK:
             return History(self.groups, chunks, ())
@@ -42,7 +42,7 @@ class History(Generic[T]):
         new = tuple(items)
         tail = (*self.tail, *new)
         if len(tail) < CHUNK:
-            return _history(self.groups, self.chunks, tail)
+            return History(self.groups, self.chunks, tail)
         history = self
         for item in new:
             history = history.append(item)
@@ -85,6 +85,3 @@ class History(Generic[T]):
         flat = self.chunks if group == len(self.groups) else self.groups[group]
         source = flat[second] if second < len(flat) else self.tail
         return History(self.groups[:group], flat[:second], source[:within])
-
-
-_history: Final = constructor(History)

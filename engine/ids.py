@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from stepfold.engine.frozen import constructor, frozen
+from stepfold.engine.frozen import frozen
 
 LEVEL = 64
 
@@ -32,12 +30,9 @@ class Ids:
     def add(self, name: str) -> Ids:
         """Return a set that holds *name* too."""
         if len(self.fresh) < LEVEL:
-            return _ids(self.levels, (*self.fresh, name))
+            return Ids(self.levels, (*self.fresh, name))
         merged = frozenset((*self.fresh, name))
         levels = list(self.levels)
         while levels and len(levels[-1]) <= len(merged):
             merged |= levels.pop()
         return Ids((*levels, merged), ())
-
-
-_ids: Final = constructor(Ids)

@@ -8,9 +8,9 @@ it, so an unknown block or field is echoed byte for byte.
 from __future__ import annotations
 
 import enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from stepfold.engine.frozen import constructor, frozen
+from stepfold.engine.frozen import frozen
 
 
 class Role(enum.StrEnum):
@@ -133,13 +133,9 @@ class Message:
 
 def user_text(text: str, origin: Origin) -> Message:
     """Return a user message with one text block."""
-    return make_message(Role.USER, (Text(text),), origin)
+    return Message(Role.USER, (Text(text),), origin)
 
 
 def texts(content: tuple[Block, ...]) -> str:
     """Return the text blocks of *content* joined by line breaks."""
     return "\n".join(block.text for block in content if isinstance(block, Text))
-
-
-# What a step builds: see stepfold.engine.frozen.
-make_message: Final = constructor(Message)

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, TypeAlias
 from stepfold.engine.effects import Compact
 from stepfold.engine.events import CallFacts, CallStatus, HookStop, Stop
 from stepfold.engine.failures import Failure
-from stepfold.engine.frozen import constructor, frozen
+from stepfold.engine.frozen import frozen
 from stepfold.engine.messages import Block, Message, ToolResult, ToolUse
 from stepfold.engine.terminals import End
 
@@ -240,13 +240,3 @@ Phase: TypeAlias = (
     | Unwinding
     | Done
 )
-
-
-# What a step builds: see stepfold.engine.frozen.
-make_call: Final = constructor(Call)
-make_schedule: Final = constructor(Schedule)
-make_closing: Final = constructor(Closing)
-make_reply: Final = constructor(Reply)
-make_sampling: Final = constructor(Sampling)
-make_scheduling: Final = constructor(Scheduling)
-make_running: Final = constructor(Running)

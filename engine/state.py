@@ -13,7 +13,7 @@ The ten fields of the loop's state, by the names of the specification:
 from __future__ import annotations
 
 import enum
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from stepfold.engine.effects import Effect, Owed
 from stepfold.engine.events import (
@@ -24,7 +24,7 @@ from stepfold.engine.events import (
     ToolSpec,
     Usage,
 )
-from stepfold.engine.frozen import constructor, frozen
+from stepfold.engine.frozen import frozen
 from stepfold.engine.history import History
 from stepfold.engine.ids import Ids
 from stepfold.engine.messages import Message
@@ -344,17 +344,3 @@ Step: TypeAlias = tuple[State, tuple[Effect, ...]]
 
 
 # What every step builds: see stepfold.engine.frozen.
-make_control: Final = constructor(Control)
-make_batch: Final = constructor(Batch)
-make_fill: Final = constructor(Fill)
-make_ledger: Final = constructor(Ledger)
-make_data: Final = constructor(Data)
-make_spending: Final = constructor(Spending)
-make_recovery: Final = constructor(Recovery)
-make_compaction: Final = constructor(Compaction)
-make_attempts: Final = constructor(Attempts)
-make_side: Final = constructor(Side)
-make_book: Final = constructor(Book)
-make_transition: Final = constructor(Transition)
-make_state: Final = constructor(State)
-moved: Final = constructor(Move)

@@ -11,15 +11,15 @@ from stepfold.engine.effects import (
     AskPermission,
     CallModel,
     Compact,
+    Continued,
     Effect,
     Prefetch,
     RunHook,
     RunTool,
+    Show,
     StageCollapse,
     Summarise,
     Wait,
-    make_continued,
-    make_show,
 )
 from stepfold.engine.events import (
     BlockCompleted,
@@ -51,17 +51,13 @@ from stepfold.engine.state import (
     Entered,
     Late,
     Layers,
+    Ledger,
     Move,
+    Recovery,
     State,
     Step,
     ToolContext,
     Transition,
-    make_control,
-    make_data,
-    make_ledger,
-    make_recovery,
-    make_state,
-    make_transition,
 )
 from stepfold.engine.table import JUNCTIONS, TABLE, Row
 
@@ -121,12 +117,12 @@ def start(
         collapses: Summaries staged for spans of *messages*, oldest first.
     """
     staged = tuple(collapses)
-    data = make_data(
+    data = Data(
         messages=History[Message]().extend(messages),
         tool_context=ToolContext(tuple(tools)),
         layers=Layers(collapses=staged),
     )
-    return make_state(make_control(recovery=make_recovery(staged=len(staged))), Idle(), data)
+    return State(Control(recovery=Recovery(staged=len(staged))), Idle(), data)
 
 
 def step(state: State, event: Event, config: Config) -> Step:
@@ -141,7 +137,7 @@ def step(state: State, event: Event, config: Config) -> Step:
     now_ms = event.at_ms if event.at_ms > state.now_ms else state.now_ms
     control, phase, transition = state.control, state.phase, state.control.transition
     if data is not state.data or now_ms != state.now_ms:
-        state = make_state(control, phase, data, now_ms)
+        state = State(control, phase, data, now_ms)
     effects: tuple[Effect, ...] = ()
     cells, junctions, kind = _CELLS, _JUNCTIONS, type(phase)
     while True:
@@ -154,14 +150,14 @@ def step(state: State, event: Event, config: Config) -> Step:
         if more:
             effects += more
         if reason is not None:
-            transition = make_transition(reason, payload)
-            effects += (make_show(make_continued(reason, payload, control.turn)),)
+            transition = Transition(reason, payload)
+            effects += (Show(Continued(reason, payload, control.turn)),)
         kind = type(phase)
         if kind not in junctions:
             if control.phase is not phase.kind or control.transition is not transition:
                 control = _stamped(control, phase.kind, transition)
-            return make_state(control, phase, data, now_ms), effects
-        state, fact = make_state(control, phase, data, now_ms), _ENTERED
+            return State(control, phase, data, now_ms), effects
+        state, fact = State(control, phase, data, now_ms), _ENTERED
 
 
 def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
@@ -190,12 +186,12 @@ def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
             raise UnexpectedEvent("BlockCompleted: a ToolUse needs facts, no other block has any")
         return event, data
     rest = owed[:place] + owed[place + 1 :]
-    return event, with_ledger(data, make_ledger(rest, data.ledger.next_id))
+    return event, with_ledger(data, Ledger(rest, data.ledger.next_id))
 
 
 def _stamped(control: Control, kind: PhaseKind, transition: Transition | None) -> Control:
     """Write into control what only the row decides: phase and transition."""
-    return make_control(
+    return Control(
         kind,
         control.turn,
         transition,

@@ -153,7 +153,10 @@ def _meaning(config: Config, status: Status) -> Iterator[str]:
     if status is not Status.PROVED:
         return
     if config.max_turns is not None or config.nested:
-        yield "Every run ends, whatever model, tools, hooks and user do, if every effect is answered."
+        yield (
+            "Every run ends, whatever model, tools, hooks and user do, if every effect is answered and no"
+            " process dies for ever with a permission prompt open (docs/verification.md)."
+        )
     elif config.max_model_calls is not None:
         yield (
             "max_turns is off: between two turns there are boundedly many steps, and max_model_calls"

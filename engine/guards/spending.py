@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepfold.engine.config import Config, ModelSpec
 from stepfold.engine.events import Usage
 from stepfold.engine.guards.facts import AnyEvent, current_model
-from stepfold.engine.state import Control, Spending, make_spending
+from stepfold.engine.state import Control, Spending
 
 PER_MILLION = 1_000_000
 
@@ -34,7 +34,7 @@ def spend(control: Control, usage: Usage | None, model: ModelSpec) -> Spending:
     if usage is None:
         return spent
     cost = 0 if model.input_price is None else _cost(usage, model)
-    return make_spending(
+    return Spending(
         spent.model_calls,
         spent.input_tokens + usage.prompt_tokens,
         spent.output_tokens + usage.output_tokens,

@@ -13,7 +13,7 @@ from stepfold.engine.effects import (
     MessageShown,
     Notice,
     NoticeKind,
-    make_show,
+    Show,
 )
 from stepfold.engine.events import Compacted, CompactionFailed, Resumed, StreamClosed, StreamFailed, Usage
 from stepfold.engine.failures import Failure, FailureKind
@@ -27,6 +27,7 @@ from stepfold.engine.moves.reply import stream_ended
 from stepfold.engine.moves.turn import window_partial
 from stepfold.engine.phases import FITTING, Compacting, Reacting, Sampling
 from stepfold.engine.state import (
+    Batch,
     Compaction,
     Control,
     Data,
@@ -37,9 +38,6 @@ from stepfold.engine.state import (
     State,
     Tried,
     Withheld,
-    make_batch,
-    make_fill,
-    moved,
 )
 
 
@@ -65,14 +63,14 @@ def _asked(control: Control, order: Compact) -> Control:
     return evolve(
         control,
         spending=one_more_request(control),
-        fill=make_fill(fill.tokens, fill.floor, last_round=not can_drop(order.head)),
+        fill=Fill(fill.tokens, fill.floor, last_round=not can_drop(order.head)),
     )
 
 
 def start_compaction(s: State, e: Entered, k: Config) -> Move:
     """Ask for a summary of everything but the tail."""
     order = _order(s.control, s.data, CompactReason.AUTO, k)
-    return moved(_asked(s.control, order), Compacting(order), owing(s.data, order), (order,))
+    return Move(_asked(s.control, order), Compacting(order), owing(s.data, order), (order,))
 
 
 def _shorter(s: State, e: CompactionFailed, k: Config) -> tuple[Compact, Control, Data]:
@@ -95,7 +93,7 @@ def retry_compaction(s: State, e: CompactionFailed, k: Config) -> Move:
     """Autocompact's request was itself too long: drop the oldest rounds and ask again."""
     order, control, data = _shorter(s, e, k)
     book = evolve(control.compaction, retries=control.compaction.retries + 1)
-    return moved(evolve(control, compaction=book), Compacting(order), data, (order,))
+    return Move(evolve(control, compaction=book), Compacting(order), data, (order,))
 
 
 def retry_reaction(s: State, e: CompactionFailed, k: Config) -> Move:
@@ -104,7 +102,7 @@ def retry_reaction(s: State, e: CompactionFailed, k: Config) -> Move:
     order, control, data = _shorter(s, e, k)
     book = evolve(control.compaction, reactive_retries=control.compaction.reactive_retries + 1)
     phase = Reacting(order, s.phase.failure, s.phase.partial)
-    return moved(evolve(control, compaction=book), phase, data, (order,))
+    return Move(evolve(control, compaction=book), phase, data, (order,))
 
 
 def _booked(data: Data, usage: Usage | None) -> Data:
@@ -131,16 +129,16 @@ def compacted_data(
     data = evolve(data, book=book)
     words = f"{len(order.head)} messages were summarised"
     notice = Notice(NoticeKind.COMPACTED, words, max(0, c.fill.tokens - e.tokens))
-    shown = tuple(make_show(MessageShown(message)) for message in (view[1], *e.attachments))
-    effects = (*cancelled, make_show(notice), *shown)
-    return data, make_fill(e.tokens, c.fill.floor), effects, spend(c, e.usage, spec_of(c, k))
+    shown = tuple(Show(MessageShown(message)) for message in (view[1], *e.attachments))
+    effects = (*cancelled, Show(notice), *shown)
+    return data, Fill(e.tokens, c.fill.floor), effects, spend(c, e.usage, spec_of(c, k))
 
 
 def _after(c: Control, book: Compaction, fill: Fill, spending: Spending, staged: int) -> Control:
     return evolve(
         c,
         compaction=book,
-        fill=make_fill(fill.tokens, fill.floor),
+        fill=Fill(fill.tokens, fill.floor),
         spending=spending,
         recovery=evolve(c.recovery, staged=staged),
         attempts=evolve(c.attempts, crashed=False),
@@ -153,7 +151,7 @@ def take_compaction(s: State, e: Compacted, k: Config) -> Move:
     c = s.control
     data, fill, effects, spending = compacted_data(c, s.data, s.phase.compact, e, k)
     book = evolve(c.compaction, compacted=True, turns_since=0, failures=0, tried=Tried.WORKED)
-    return moved(_after(c, book, fill, spending, 0), FITTING, data, effects)
+    return Move(_after(c, book, fill, spending, 0), FITTING, data, effects)
 
 
 def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
@@ -165,12 +163,12 @@ def take_short_compaction(s: State, e: Compacted, k: Config) -> Move:
     fill, spending = c.fill, spend(c, e.usage, spec_of(c, k))
     words = "the summary did not bring the view under its threshold"
     notice = Notice(NoticeKind.COMPACTION_FAILED, words, failures)
-    effects: tuple[Effect, ...] = (make_show(notice),)
+    effects: tuple[Effect, ...] = (Show(notice),)
     if e.summary.strip() and e.tokens < c.fill.tokens:
         data, fill, more, spending = compacted_data(c, s.data, s.phase.compact, e, k)
         effects, staged = (*effects, *more), 0
         book = evolve(book, compacted=True, turns_since=0)
-    return moved(_after(c, book, fill, spending, staged), FITTING, data, effects)
+    return Move(_after(c, book, fill, spending, staged), FITTING, data, effects)
 
 
 def fail_compaction(s: State, e: CompactionFailed | Resumed, k: Config) -> Move:
@@ -186,7 +184,7 @@ def fail_compaction(s: State, e: CompactionFailed | Resumed, k: Config) -> Move:
     book = evolve(c.compaction, failures=failures, tried=Tried.FAILED)
     control = _after(c, book, c.fill, spend(c, usage, spec_of(c, k)), c.recovery.staged)
     notice = Notice(NoticeKind.COMPACTION_FAILED, f"compaction failed: {words}", failures)
-    return moved(control, FITTING, _booked(data, usage), (make_show(notice), *again))
+    return Move(control, FITTING, _booked(data, usage), (Show(notice), *again))
 
 
 def react(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:
@@ -201,9 +199,9 @@ def react(s: State, e: StreamFailed | StreamClosed, k: Config) -> Move:
         _asked(c, order),
         recovery=evolve(c.recovery, withheld=kind),
         attempts=evolve(c.attempts, crashed=False),
-        batch=make_batch(),
+        batch=Batch(),
     )
-    return moved(control, Reacting(order, failure, partial), owing(data, order), (*shown, *effects, order))
+    return Move(control, Reacting(order, failure, partial), owing(data, order), (*shown, *effects, order))
 
 
 def withheld(e: StreamFailed | StreamClosed) -> Failure:

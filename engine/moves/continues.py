@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from stepfold.engine.config import Config
-from stepfold.engine.effects import MessageShown, Notice, NoticeKind, make_show
+from stepfold.engine.effects import MessageShown, Notice, NoticeKind, Show
 from stepfold.engine.events import Compacted, HookAnswered, Resumed, StreamClosed, StreamFailed
 from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Origin, user_text
@@ -32,21 +32,17 @@ from stepfold.engine.moves.turn import kept, summarised, turn_joined, unsummaris
 from stepfold.engine.phases import PREPARING, Reacting, Sampling, Scheduling, Settling
 from stepfold.engine.state import (
     Attempts,
+    Batch,
     Compaction,
     Control,
     Entered,
     Hooks,
     Move,
+    Recovery,
+    Spending,
     State,
     Tried,
     Withheld,
-    make_attempts,
-    make_batch,
-    make_compaction,
-    make_control,
-    make_recovery,
-    make_spending,
-    moved,
 )
 
 # Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
@@ -58,8 +54,8 @@ RESUME = (
 )
 
 
-NO_ATTEMPTS = make_attempts()
-NO_BATCH = make_batch()
+NO_ATTEMPTS = Attempts()
+NO_BATCH = Batch()
 
 
 def _fresh(c: Control) -> Compaction:
@@ -67,7 +63,7 @@ def _fresh(c: Control) -> Compaction:
     book = c.compaction
     if book.tried is NOT and not book.retries and not book.reactive_retries:
         return book
-    return make_compaction(compacted=book.compacted, turns_since=book.turns_since, failures=book.failures)
+    return Compaction(compacted=book.compacted, turns_since=book.turns_since, failures=book.failures)
 
 
 def _a_turn_older(book: Compaction) -> Compaction:
@@ -75,7 +71,7 @@ def _a_turn_older(book: Compaction) -> Compaction:
 
 
 def _same_model(c: Control) -> Attempts:
-    return make_attempts(fallbacks=c.attempts.fallbacks) if c.attempts.fallbacks else NO_ATTEMPTS
+    return Attempts(fallbacks=c.attempts.fallbacks) if c.attempts.fallbacks else NO_ATTEMPTS
 
 
 def _no_hooks_asked(c: Control) -> Hooks:
@@ -91,12 +87,12 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
     data, partial, effects = window_partial(data, reply, e, spec_of(c, k).name, k)
     c, data, drains, count = drained(c, data)
     data, fill = joined(data, c.fill, partial)
-    control = make_control(
+    control = Control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=make_recovery(
+        recovery=Recovery(
             output_recoveries=c.recovery.output_recoveries,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=c.recovery.output_limit_override,
@@ -112,7 +108,7 @@ def collapse_drain_retry(s: State, e: StreamClosed | StreamFailed, k: Config) ->
         resending=c.resending and not partial,
     )
     data = unsummarised(data)
-    return moved(control, PREPARING, data, (*shown, *effects, *drains), count)
+    return Move(control, PREPARING, data, (*shown, *effects, *drains), count)
 
 
 def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
@@ -121,12 +117,12 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
     c = s.control
     data, fill, effects, spending = compacted_data(c, s.data, s.phase.compact, e, k)
     data, fill = joined(data, fill, s.phase.partial)
-    control = make_control(
+    control = Control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
-        compaction=make_compaction(compacted=False, turns_since=0, failures=c.compaction.failures),
-        recovery=make_recovery(
+        compaction=Compaction(compacted=False, turns_since=0, failures=c.compaction.failures),
+        recovery=Recovery(
             output_recoveries=c.recovery.output_recoveries,
             reactive_compacted=True,
             output_limit_override=c.recovery.output_limit_override,
@@ -143,7 +139,7 @@ def reactive_compact_retry(s: State, e: Compacted, k: Config) -> Move:
         resending=c.resending and not s.phase.partial,
     )
     data = unsummarised(data)
-    return moved(control, PREPARING, data, effects)
+    return Move(control, PREPARING, data, effects)
 
 
 def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
@@ -151,12 +147,12 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, effects = withdraw(data, reply, e.shown, CANCELLED_RAISED)
-    control = make_control(
+    control = Control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=make_recovery(
+        recovery=Recovery(
             output_recoveries=c.recovery.output_recoveries,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=k.escalated_output_tokens,
@@ -172,7 +168,7 @@ def max_output_tokens_escalate(s: State, e: StreamClosed, k: Config) -> Move:
         resending=c.resending,
     )
     data = unsummarised(data)
-    return moved(control, PREPARING, data, (*shown, *effects))
+    return Move(control, PREPARING, data, (*shown, *effects))
 
 
 def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
@@ -183,12 +179,12 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
     data, fill = kept(data, c.fill, partial_answer(reply, data, spec_of(c, k).name, k), reply.closing.tokens)
     data, fill = joined(data, fill, (user_text(RESUME, Origin.RESUME),))
     attempt = c.recovery.output_recoveries + 1
-    control = make_control(
+    control = Control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=make_recovery(
+        recovery=Recovery(
             output_recoveries=attempt,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=c.recovery.output_limit_override,
@@ -203,7 +199,7 @@ def max_output_tokens_recovery(s: State, e: StreamClosed, k: Config) -> Move:
         queued=c.queued,
     )
     data = unsummarised(data)
-    return moved(control, PREPARING, data, (*shown, *effects), attempt)
+    return Move(control, PREPARING, data, (*shown, *effects), attempt)
 
 
 def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
@@ -213,12 +209,12 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     errors = errors_of(verdicts)
     data, fill = joined(data, fill, errors)
-    control = make_control(
+    control = Control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=make_recovery(
+        recovery=Recovery(
             output_recoveries=0,
             reactive_compacted=c.recovery.reactive_compacted,
             output_limit_override=None,
@@ -233,8 +229,8 @@ def stop_hook_blocking(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
         queued=c.queued,
     )
     data = unsummarised(data)
-    shown = tuple(make_show(MessageShown(message)) for message in errors)
-    return moved(control, PREPARING, data, (*verdicts.effects, *shown), len(errors))
+    shown = tuple(Show(MessageShown(message)) for message in errors)
+    return Move(control, PREPARING, data, (*verdicts.effects, *shown), len(errors))
 
 
 def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
@@ -250,12 +246,12 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
     data, fill = kept(data, c.fill, whole_answer(reply, spec_of(c, k).name), reply.closing.tokens)
     data, fill = joined(data, fill, (user_text(nudge, Origin.NUDGE),))
     continuations = c.spending.continuations + 1
-    control = make_control(
+    control = Control(
         turn=c.turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_fresh(c),
-        recovery=make_recovery(
+        recovery=Recovery(
             output_recoveries=0,
             reactive_compacted=False,
             output_limit_override=None,
@@ -263,7 +259,7 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
             staged=c.recovery.staged,
         ),
         attempts=_same_model(c),
-        spending=make_spending(
+        spending=Spending(
             model_calls=c.spending.model_calls,
             input_tokens=c.spending.input_tokens,
             output_tokens=used,
@@ -278,7 +274,7 @@ def token_budget_continuation(s: State, e: Entered, k: Config) -> Move:
         queued=c.queued,
     )
     data = unsummarised(data)
-    return moved(control, PREPARING, data, (), continuations)
+    return Move(control, PREPARING, data, (), continuations)
 
 
 def next_turn(s: State, e: Entered, k: Config) -> Move:
@@ -291,14 +287,14 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
     if turn == k.notice_turn:
         effects = (
             *effects,
-            make_show(Notice(NoticeKind.MANY_TURNS, f"turn {turn}: the run takes long", turn)),
+            Show(Notice(NoticeKind.MANY_TURNS, f"turn {turn}: the run takes long", turn)),
         )
-    control = make_control(
+    control = Control(
         turn=turn,
         stop=c.stop,
         abort=c.abort,
         compaction=_a_turn_older(_fresh(c)),
-        recovery=make_recovery(
+        recovery=Recovery(
             output_recoveries=0,
             reactive_compacted=False,
             output_limit_override=None,
@@ -312,4 +308,4 @@ def next_turn(s: State, e: Entered, k: Config) -> Move:
         hooks=_no_hooks_asked(c),
         queued=len(data.side.queue),
     )
-    return moved(control, PREPARING, data, (*effects, *summary))
+    return Move(control, PREPARING, data, (*effects, *summary))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepfold.engine.config import Config
-from stepfold.engine.effects import Effect, ErrorShown, Notice, NoticeKind, make_show
+from stepfold.engine.effects import Effect, ErrorShown, Notice, NoticeKind, Show
 from stepfold.engine.events import (
     AbortKind,
     AbortRequested,
@@ -105,7 +105,7 @@ def complete_cut(s: State, e: StreamClosed, k: Config) -> Move:
     effects = (*shown, *effects, *stop_failure(k, ending))
     if ending is Ending.TRUNCATED:
         words = "the answer hit the output limit and the recoveries are spent"
-        effects = (*effects, make_show(ErrorShown(Failure(FailureKind.TRUNCATED, words))))
+        effects = (*effects, Show(ErrorShown(Failure(FailureKind.TRUNCATED, words))))
     end = Completed(ending, details, spent_hooks(data, k))
     return finish(evolve(c, fill=fill), data, end, *effects)
 
@@ -114,7 +114,7 @@ def stop_failure(k: Config, why: str) -> tuple[Effect, ...]:
     """Tell hosts with stop hooks that the run ends without asking them."""
     if not k.stop_hooks or k.nested:
         return ()
-    return (make_show(Notice(NoticeKind.STOP_FAILURE, f"the run ends without its stop hooks: {why}")),)
+    return (Show(Notice(NoticeKind.STOP_FAILURE, f"the run ends without its stop hooks: {why}")),)
 
 
 def block(s: State, e: Entered, k: Config) -> Move:
@@ -184,21 +184,21 @@ def surface_too_long(s: State, e: StreamFailed | StreamClosed, k: Config) -> Mov
     """Drain and reactive compaction are spent: the withheld error comes out."""
     control, data, effects = _given_up(s, e, k)
     failure = withheld(e)
-    shown = (*effects, *stop_failure(k, failure.kind), make_show(ErrorShown(failure)))
+    shown = (*effects, *stop_failure(k, failure.kind), Show(ErrorShown(failure)))
     return finish(control, data, PromptTooLong(failure), *shown)
 
 
 def surface_media(s: State, e: StreamFailed, k: Config) -> Move:
     """Media was rejected and reactive compaction is spent."""
     control, data, effects = _given_up(s, e, k)
-    shown = (*effects, *stop_failure(k, e.failure.kind), make_show(ErrorShown(e.failure)))
+    shown = (*effects, *stop_failure(k, e.failure.kind), Show(ErrorShown(e.failure)))
     return finish(control, data, ImageError(e.failure), *shown)
 
 
 def surface_failure(s: State, e: StreamFailed, k: Config) -> Move:
     """Retries and fallbacks are spent, or the failure does not pass with time."""
     control, data, effects = _given_up(s, e, k)
-    shown = (*effects, *stop_failure(k, e.failure.kind), make_show(ErrorShown(e.failure)))
+    shown = (*effects, *stop_failure(k, e.failure.kind), Show(ErrorShown(e.failure)))
     return finish(control, data, ModelError(e.failure, control.attempts.retries + 1), *shown)
 
 
@@ -224,7 +224,7 @@ def surface_after_reaction(s: State, e: Compacted | CompactionFailed | Resumed, 
     c, data = _reaction_failed(s, e, k)
     failure = s.phase.failure
     return finish(
-        c, data, PromptTooLong(failure), *stop_failure(k, failure.kind), make_show(ErrorShown(failure))
+        c, data, PromptTooLong(failure), *stop_failure(k, failure.kind), Show(ErrorShown(failure))
     )
 
 
@@ -234,7 +234,7 @@ def surface_media_after_reaction(s: State, e: Compacted | CompactionFailed | Res
     c, data = _reaction_failed(s, e, k)
     failure = s.phase.failure
     return finish(
-        c, data, ImageError(failure), *stop_failure(k, failure.kind), make_show(ErrorShown(failure))
+        c, data, ImageError(failure), *stop_failure(k, failure.kind), Show(ErrorShown(failure))
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepfold.engine.config import Config
-from stepfold.engine.effects import Background, Effect, Notice, NoticeKind, RunHook, make_show
+from stepfold.engine.effects import Background, Effect, Notice, NoticeKind, RunHook, Show
 from stepfold.engine.events import HookAnswered, HookStop, HookVerdict, Resumed, StreamClosed
 from stepfold.engine.frozen import evolve, frozen
 from stepfold.engine.history import History
@@ -11,7 +11,7 @@ from stepfold.engine.messages import Message, Origin, user_text
 from stepfold.engine.moves.ledger import beside, owing, spec_of
 from stepfold.engine.moves.reply import stream_ended, whole_answer
 from stepfold.engine.phases import Checking, Reply, Sampling, Settling
-from stepfold.engine.state import Control, Data, Hooks, Move, State, moved
+from stepfold.engine.state import Control, Data, Hooks, Move, State
 
 
 @frozen
@@ -46,7 +46,7 @@ def check(s: State, e: StreamClosed, k: Config) -> Move:
     hooks = Hooks(due=len(due), left=len(due) - 1, blocks_left=c.hooks.blocks_left)
     c = evolve(c, hooks=hooks, attempts=evolve(c.attempts, crashed=False))
     effects = (*shown, *background(c, data, reply, k), order)
-    return moved(c, Checking(reply, due[0], due[1:]), owing(data, order), effects)
+    return Move(c, Checking(reply, due[0], due[1:]), owing(data, order), effects)
 
 
 def background(c: Control, data: Data, reply: Reply, k: Config) -> tuple[Effect, ...]:
@@ -68,7 +68,7 @@ def settle(s: State, e: StreamClosed, k: Config) -> Move:
     """No hook is to be asked."""
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
-    return moved(c, Settling(reply), data, (*shown, *background(c, data, reply, k)))
+    return Move(c, Settling(reply), data, (*shown, *background(c, data, reply, k)))
 
 
 def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
@@ -98,9 +98,9 @@ def checked(s: State, e: HookAnswered | Resumed, k: Config) -> Verdicts:
             stop = stop or HookStop(name, words)
             hooks = evolve(hooks, prevented=True)
         case HookVerdict.CRASH:
-            effects = (make_show(Notice(NoticeKind.HOOK_CRASHED, f"stop hook {name} crashed: {words}")),)
+            effects = (Show(Notice(NoticeKind.HOOK_CRASHED, f"stop hook {name} crashed: {words}")),)
         case HookVerdict.TIMEOUT:
-            effects = (make_show(Notice(NoticeKind.HOOK_TIMED_OUT, f"stop hook {name} timed out")),)
+            effects = (Show(Notice(NoticeKind.HOOK_TIMED_OUT, f"stop hook {name} timed out")),)
         case HookVerdict.PASS:
             pass
     if isinstance(e, Resumed) and (stop is None or phase.waiting):
@@ -117,13 +117,13 @@ def ask_next(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     order = _ask(place, now.control, now.data, now.reply, k)
     control = evolve(now.control, hooks=evolve(now.control.hooks, left=len(rest)))
     phase = Checking(now.reply, place, rest, now.errors, now.prevented)
-    return moved(control, phase, owing(now.data, order), (*now.effects, order))
+    return Move(control, phase, owing(now.data, order), (*now.effects, order))
 
 
 def pass_hooks(s: State, e: HookAnswered | Resumed, k: Config) -> Move:
     """The hooks let it end."""
     now = checked(s, e, k)
-    return moved(now.control, Settling(now.reply), now.data, now.effects)
+    return Move(now.control, Settling(now.reply), now.data, now.effects)
 
 
 def errors_of(now: Verdicts) -> tuple[Message, ...]:

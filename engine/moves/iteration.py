@@ -14,16 +14,15 @@ from stepfold.engine.context.results import hold_to_budget, smallest_limit
 from stepfold.engine.context.snip import snip
 from stepfold.engine.context.tokens import estimate_messages
 from stepfold.engine.effects import (
+    CallModel,
     Effect,
     MessageShown,
     Notice,
     NoticeKind,
     Prefetch,
+    Show,
     StageCollapse,
     TaskBudget,
-    make_call_model,
-    make_prefetch,
-    make_show,
 )
 from stepfold.engine.events import PrefetchKind, RunStarted
 from stepfold.engine.frozen import evolve
@@ -37,7 +36,6 @@ from stepfold.engine.messages import (
     Thinking,
     ToolResult,
     ToolUse,
-    make_message,
 )
 from stepfold.engine.moves.ledger import cancel_staging, joined, learned, one_more_request, owing, spec_of
 from stepfold.engine.phases import (
@@ -45,10 +43,12 @@ from stepfold.engine.phases import (
     FITTING,
     PREPARING,
     Idle,
-    make_reply,
-    make_sampling,
+    Reply,
+    Sampling,
 )
 from stepfold.engine.state import (
+    Batch,
+    Book,
     Control,
     Data,
     Entered,
@@ -56,22 +56,17 @@ from stepfold.engine.state import (
     Hooks,
     Layers,
     Move,
+    Recovery,
+    Side,
     State,
     ToolContext,
-    make_batch,
-    make_book,
-    make_control,
-    make_fill,
-    make_recovery,
-    make_side,
-    moved,
 )
 
 # Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
 SKILLS: Final = PrefetchKind.SKILLS
 
 MS_PER_MINUTE = 60_000
-STREAMING = make_batch(streaming=True)
+STREAMING = Batch(streaming=True)
 STAGING_PERCENT = 90
 
 
@@ -83,34 +78,34 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
     if isinstance(s.phase, Idle):
         data, effects = _adopt(data, k)
         tokens = floor + estimate_messages(data.messages)
-    prompt = make_message(Role.USER, e.prompt, Origin.PROMPT)
+    prompt = Message(Role.USER, e.prompt, Origin.PROMPT)
     tools, depth = data.tool_context.tools, data.tool_context.depth
     if data.side.tools_changed is not None:
         tools = data.side.tools_changed
     context = ToolContext(tools, k.model, e.run_id, depth, smallest_limit(tools, k))
-    data, fill = joined(data, make_fill(tokens, floor), (prompt,))
+    data, fill = joined(data, Fill(tokens, floor), (prompt,))
     data = evolve(
         data,
         pending_tool_summary=None,
         tool_context=context,
-        side=make_side(queue=data.side.queue),
-        book=make_book(
+        side=Side(queue=data.side.queue),
+        book=Book(
             seed=e.seed,
             hook_blocks=(0,) * len(k.stop_hooks),
             last_answer_ms=data.book.last_answer_ms,
         ),
     )
-    control = make_control(
+    control = Control(
         fill=fill,
-        recovery=make_recovery(staged=len(data.layers.collapses)),
+        recovery=Recovery(staged=len(data.layers.collapses)),
         hooks=Hooks(due=len(k.stop_hooks), blocks_left=sum(hook.max_blocks for hook in k.stop_hooks)),
         queued=len(data.side.queue),
     )
-    effects = (*effects, make_show(MessageShown(prompt)))
+    effects = (*effects, Show(MessageShown(prompt)))
     if k.prefetch_memories and not k.nested:
         order = Prefetch(data.ledger.next_id, PrefetchKind.MEMORIES, data.messages)
         data, effects = owing(data, order), (*effects, order)
-    return moved(control, PREPARING, data, effects)
+    return Move(control, PREPARING, data, effects)
 
 
 def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
@@ -132,7 +127,7 @@ def _adopt(data: Data, k: Config) -> tuple[Data, tuple[Effect, ...]]:
     )
     if not repaired.report:
         return data, ()
-    return data, (make_show(Notice(NoticeKind.REPAIRED, "; ".join(repaired.report), len(repaired.report))),)
+    return data, (Show(Notice(NoticeKind.REPAIRED, "; ".join(repaired.report), len(repaired.report))),)
 
 
 def _signed(message: Message, model: str) -> Message:
@@ -147,7 +142,7 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
     """Run the pure layers, light before heavy, and start what runs beside the iteration."""
     control, data = s.control, s.data
     if k.nested:
-        return moved(control, FITTING, data)
+        return Move(control, FITTING, data)
     effects: tuple[Effect, ...] = ()
     fill, limits = control.fill, k.thresholds[control.attempts.fallbacks]
     if k.snip_above_tokens is not None and fill.tokens > k.snip_above_tokens:
@@ -162,17 +157,17 @@ def prepare(s: State, e: Entered, k: Config) -> Move:
         data = evolve(data, book=evolve(data.book, warned=True))
         effects = (
             *effects,
-            make_show(Notice(NoticeKind.CONTEXT_WARNING, "the context window fills up", fill.tokens)),
+            Show(Notice(NoticeKind.CONTEXT_WARNING, "the context window fills up", fill.tokens)),
         )
     if k.prefetch_skills and not _outstanding(data, SKILLS):
-        order = make_prefetch(data.ledger.next_id, SKILLS, data.messages)
+        order = Prefetch(data.ledger.next_id, SKILLS, data.messages)
         data, effects = owing(data, order), (*effects, order)
     if fill is not control.fill:
         control = evolve(control, fill=fill)
     staged = len(data.layers.collapses)
     if staged != control.recovery.staged:
         control = evolve(control, recovery=evolve(control.recovery, staged=staged))
-    return moved(control, FITTING, data, effects)
+    return Move(control, FITTING, data, effects)
 
 
 def _outstanding(data: Data, kind: PrefetchKind) -> bool:
@@ -182,7 +177,7 @@ def _outstanding(data: Data, kind: PrefetchKind) -> bool:
 def _freed(fill: Fill, tokens: int) -> Fill:
     if not tokens:
         return fill
-    return make_fill(max(fill.floor, fill.tokens - tokens), fill.floor, fill.last_round)
+    return Fill(max(fill.floor, fill.tokens - tokens), fill.floor, fill.last_round)
 
 
 def _snip(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill, tuple[Effect, ...]]:
@@ -192,7 +187,7 @@ def _snip(data: Data, fill: Fill, k: Config) -> tuple[Data, Fill, tuple[Effect, 
         return data, fill, ()
     data, effects = replaced(data, view)
     notice = Notice(NoticeKind.SNIPPED, f"{rounds} old rounds left the view", freed)
-    return data, _freed(fill, freed), (*effects, make_show(notice))
+    return data, _freed(fill, freed), (*effects, Show(notice))
 
 
 def replaced(data: Data, view: History[Message]) -> tuple[Data, tuple[Effect, ...]]:
@@ -221,7 +216,7 @@ def _microcompact(data: Data, fill: Fill, now_ms: int, k: Config) -> tuple[Data,
         if freed:
             data = evolve(data, messages=view)
             fill = _freed(fill, freed)
-            effects = (make_show(Notice(NoticeKind.MICROCOMPACTED, "old tool results were cleared", freed)),)
+            effects = (Show(Notice(NoticeKind.MICROCOMPACTED, "old tool results were cleared", freed)),)
     trigger, waiting = k.microcompact_trigger_results, data.layers.clearable
     if trigger is not None and len(waiting) > trigger:
         cut = max(0, len(waiting) - keep)
@@ -257,18 +252,18 @@ def drained(control: Control, data: Data) -> tuple[Control, Data, tuple[Effect, 
     data = evolve(data, layers=evolve(data.layers, committed=committed))
     control = evolve(control, fill=_freed(control.fill, freed), recovery=evolve(control.recovery, staged=0))
     notice = Notice(NoticeKind.COLLAPSED, f"{count} staged summaries took the place of old messages", freed)
-    return control, data, (*cancelled, make_show(notice)), count
+    return control, data, (*cancelled, Show(notice)), count
 
 
 def drain_staged(s: State, e: Entered, k: Config) -> Move:
     """Commit what is staged before autocompact is tested."""
     control, data, effects, _ = drained(s.control, s.data)
-    return moved(control, FITTING, data, effects)
+    return Move(control, FITTING, data, effects)
 
 
 def fits(s: State, e: Entered, k: Config) -> Move:
     """Go on to the request."""
-    return moved(s.control, CALLING, s.data)
+    return Move(s.control, CALLING, s.data)
 
 
 def call_model(s: State, e: Entered, k: Config) -> Move:
@@ -281,7 +276,7 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
     budget = None
     if k.task_budget_tokens is not None:
         budget = TaskBudget(k.task_budget_tokens, data.book.task_remaining)
-    order = make_call_model(
+    order = CallModel(
         id=data.ledger.next_id,
         messages=data.messages,
         model=spec.name,
@@ -293,7 +288,7 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         cleared=data.layers.edits,
         system=k.system_prompt,
     )
-    control = make_control(
+    control = Control(
         phase=control.phase,
         turn=control.turn,
         transition=control.transition,
@@ -310,4 +305,4 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         blocks=0,
         resending=control.resending,
     )
-    return moved(control, make_sampling(make_reply(order.id)), owing(data, order), (order,))
+    return Move(control, Sampling(Reply(order.id)), owing(data, order), (order,))

@@ -20,7 +20,7 @@ from stepfold.engine.effects import (
     StageCollapse,
     Summarise,
 )
-from stepfold.engine.events import Usage, make_usage
+from stepfold.engine.events import Usage
 from stepfold.engine.frozen import evolve
 from stepfold.engine.ids import Ids
 from stepfold.engine.messages import Message, Role, ToolUse
@@ -33,11 +33,6 @@ from stepfold.engine.state import (
     Ledger,
     Move,
     Spending,
-    make_data,
-    make_fill,
-    make_ledger,
-    make_spending,
-    moved,
 )
 from stepfold.engine.terminals import End
 
@@ -48,12 +43,12 @@ ASSISTANT: Final = Role.ASSISTANT
 def owing(data: Data, effect: Owed) -> Data:
     """Return *data* that waits for an answer to *effect*, whose id is the next one."""
     ledger = data.ledger
-    return with_ledger(data, make_ledger((*ledger.owed, effect), ledger.next_id + 1))
+    return with_ledger(data, Ledger((*ledger.owed, effect), ledger.next_id + 1))
 
 
 def with_ledger(data: Data, ledger: Ledger) -> Data:
     """Return *data* with another ledger."""
-    return make_data(
+    return Data(
         data.messages,
         data.tool_context,
         data.pending_tool_summary,
@@ -67,7 +62,7 @@ def with_ledger(data: Data, ledger: Ledger) -> Data:
 
 def with_book(data: Data, book: Book) -> Data:
     """Return *data* with another book."""
-    return make_data(
+    return Data(
         data.messages,
         data.tool_context,
         data.pending_tool_summary,
@@ -84,7 +79,7 @@ def without(data: Data, ids: Iterable[int]) -> Data:
     gone = frozenset(ids)
     ledger = data.ledger
     owed = tuple(effect for effect in ledger.owed if effect.id not in gone)
-    return with_ledger(data, make_ledger(owed, ledger.next_id))
+    return with_ledger(data, Ledger(owed, ledger.next_id))
 
 
 def cancel_all(data: Data) -> tuple[Data, tuple[Effect, ...]]:
@@ -93,7 +88,7 @@ def cancel_all(data: Data) -> tuple[Data, tuple[Effect, ...]]:
     orders = tuple(cancellation(effect) for effect in ledger.owed)
     if data.layers.staging:
         data = evolve(data, layers=evolve(data.layers, staging=0))
-    return with_ledger(data, make_ledger((), ledger.next_id)), orders
+    return with_ledger(data, Ledger((), ledger.next_id)), orders
 
 
 def cancellation(effect: Owed) -> Effect:
@@ -136,7 +131,7 @@ def joined(
     if not new:
         return data, fill
     size = sum(map(estimate_message, new)) if tokens is None else tokens
-    data = make_data(
+    data = Data(
         data.messages.extend(new),
         data.tool_context,
         data.pending_tool_summary,
@@ -146,7 +141,7 @@ def joined(
         data.book,
         learned(data.used_ids, new),
     )
-    return data, make_fill(fill.tokens + size, fill.floor, fill.last_round)
+    return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
 
 
 def learned(used: Ids, messages: Iterable[Message]) -> Ids:
@@ -163,7 +158,7 @@ def total(usage: Usage, more: Usage | None) -> Usage:
     """Return the run's usage with *more* added."""
     if more is None:
         return usage
-    return make_usage(
+    return Usage(
         usage.input_tokens + more.input_tokens,
         usage.output_tokens + more.output_tokens,
         usage.cache_read_tokens + more.cache_read_tokens,
@@ -174,7 +169,7 @@ def total(usage: Usage, more: Usage | None) -> Usage:
 def one_more_request(control: Control) -> Spending:
     """Return the spending with one more request counted, before it leaves."""
     spent = control.spending
-    return make_spending(
+    return Spending(
         spent.model_calls + 1,
         spent.input_tokens,
         spent.output_tokens,
@@ -188,7 +183,7 @@ def one_more_request(control: Control) -> Spending:
 def finish(control: Control, data: Data, end: End, *effects: Effect) -> Move:
     """Return the move that ends the run: nothing stays outstanding, ``Finish`` is last."""
     data, cancelled = cancel_all(data)
-    return moved(control, Done(end), data, (*cancelled, *effects, Finish(end)))
+    return Move(control, Done(end), data, (*cancelled, *effects, Finish(end)))
 
 
 def spec_of(control: Control, config: Config) -> ModelSpec:

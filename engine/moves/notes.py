@@ -8,8 +8,8 @@ from stepfold.engine.effects import (
     MarkCommand,
     Notice,
     NoticeKind,
+    Show,
     SummaryShown,
-    make_show,
 )
 from stepfold.engine.events import (
     CollapseStaged,
@@ -21,19 +21,19 @@ from stepfold.engine.events import (
 )
 from stepfold.engine.frozen import evolve
 from stepfold.engine.phases import Done, Idle
-from stepfold.engine.state import Collapse, Late, Move, State, moved
+from stepfold.engine.state import Collapse, Late, Move, State
 
 
 def ignore(s: State, e: Event | Late, k: Config) -> Move:
     """Messages cross on the wire: nothing happens."""
-    return moved(s.control, s.phase, s.data)
+    return Move(s.control, s.phase, s.data)
 
 
 def queue_command(s: State, e: CommandQueued, k: Config) -> Move:
     """Words wait for the next tool batch, or for the next run."""
     queue = (*s.data.side.queue, e.command)
     data = evolve(s.data, side=evolve(s.data.side, queue=queue))
-    return moved(evolve(s.control, queued=len(queue)), s.phase, data)
+    return Move(evolve(s.control, queued=len(queue)), s.phase, data)
 
 
 def refuse_command(s: State, e: CommandQueued, k: Config) -> Move:
@@ -41,7 +41,7 @@ def refuse_command(s: State, e: CommandQueued, k: Config) -> Move:
     notice = Notice(
         NoticeKind.QUEUE_FULL, f"the queue holds {s.control.queued} commands already", s.control.queued
     )
-    return moved(s.control, s.phase, s.data, (MarkCommand(e.command.id, Mark.REFUSED), make_show(notice)))
+    return Move(s.control, s.phase, s.data, (MarkCommand(e.command.id, Mark.REFUSED), Show(notice)))
 
 
 def hold_summary(s: State, e: SummaryReady, k: Config) -> Move:
@@ -49,14 +49,14 @@ def hold_summary(s: State, e: SummaryReady, k: Config) -> Move:
     data = evolve(s.data, pending_tool_summary=_pending(s, e))
     if e.summary is not None:
         data = evolve(data, side=evolve(data.side, summary=e.summary, summary_id=e.effect_id))
-    return moved(s.control, s.phase, data)
+    return Move(s.control, s.phase, data)
 
 
 def show_summary(s: State, e: SummaryReady, k: Config) -> Move:
     """A batch summary came late: shown on arrival."""
     data = evolve(s.data, pending_tool_summary=_pending(s, e))
-    shown = () if e.summary is None else (make_show(SummaryShown(e.effect_id, e.summary)),)
-    return moved(s.control, s.phase, data, shown)
+    shown = () if e.summary is None else (Show(SummaryShown(e.effect_id, e.summary)),)
+    return Move(s.control, s.phase, data, shown)
 
 
 def _pending(s: State, e: SummaryReady) -> int | None:
@@ -67,7 +67,7 @@ def _pending(s: State, e: SummaryReady) -> int | None:
 def take_prefetched(s: State, e: Prefetched, k: Config) -> Move:
     """Memories or skills are there; they join after the next tool batch."""
     found = (*s.data.side.prefetched, *e.texts)
-    return moved(s.control, s.phase, evolve(s.data, side=evolve(s.data.side, prefetched=found)))
+    return Move(s.control, s.phase, evolve(s.data, side=evolve(s.data.side, prefetched=found)))
 
 
 def take_staged(s: State, e: CollapseStaged, k: Config) -> Move:
@@ -78,13 +78,13 @@ def take_staged(s: State, e: CollapseStaged, k: Config) -> Move:
         collapses = (*collapses, Collapse(layers.staging, e.summary))
     data = evolve(s.data, layers=evolve(layers, collapses=collapses, staging=0))
     recovery = evolve(s.control.recovery, staged=len(collapses))
-    return moved(evolve(s.control, recovery=recovery), s.phase, data)
+    return Move(evolve(s.control, recovery=recovery), s.phase, data)
 
 
 def change_tools(s: State, e: ToolsChanged, k: Config) -> Move:
     """Other tools are on offer from the next turn on; outside a run, at once."""
     if isinstance(s.phase, Idle | Done):
         context = evolve(s.data.tool_context, tools=e.tools)
-        return moved(s.control, s.phase, evolve(s.data, tool_context=context))
+        return Move(s.control, s.phase, evolve(s.data, tool_context=context))
     side = evolve(s.data.side, tools_changed=e.tools)
-    return moved(s.control, s.phase, evolve(s.data, side=side))
+    return Move(s.control, s.phase, evolve(s.data, side=side))

@@ -9,6 +9,7 @@ from stepfold.engine.context.results import hold_to_budget
 from stepfold.engine.context.tokens import chars_of, estimate_blocks
 from stepfold.engine.effects import (
     AskPermission,
+    CallShown,
     Cancel,
     CancelTool,
     Effect,
@@ -17,8 +18,6 @@ from stepfold.engine.effects import (
     Show,
     SummaryShown,
     Tombstone,
-    make_call_shown,
-    make_show,
 )
 from stepfold.engine.events import (
     CallStatus,
@@ -39,30 +38,23 @@ from stepfold.engine.messages import (
     Text,
     Thinking,
     ToolResult,
-    make_message,
 )
 from stepfold.engine.moves.ledger import total, with_book, without
 from stepfold.engine.phases import (
     Call,
     CallState,
+    Closing,
     Reply,
     Schedule,
-    make_call,
-    make_closing,
-    make_reply,
-    make_schedule,
 )
 from stepfold.engine.state import (
     Batch,
     Book,
     Control,
     Data,
+    Fill,
     Head,
     State,
-    make_batch,
-    make_book,
-    make_control,
-    make_fill,
 )
 
 # Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
@@ -107,7 +99,7 @@ def counted(batch: Batch, schedule: Schedule, opened: int, active: int, alone: b
     """Return the sums of *schedule* after *opened* more calls are open; flags stay as they are."""
     count = len(schedule.calls)
     head, refused, asks = head_of(schedule) if schedule.head < count else NO_HEAD
-    return make_batch(
+    return Batch(
         count,
         batch.open + opened,
         active,
@@ -124,7 +116,7 @@ def counted(batch: Batch, schedule: Schedule, opened: int, active: int, alone: b
 
 def with_batch(c: Control, batch: Batch, blocks: int | None = None) -> Control:
     """Return *c* with other sums of the scheduler, and of the answer's blocks where they are given."""
-    return make_control(
+    return Control(
         c.phase,
         c.turn,
         c.transition,
@@ -148,13 +140,13 @@ def with_call(reply: Reply, place: int, call: Call, head: int) -> Reply:
     schedule = reply.schedule
     calls = list(schedule.calls)
     calls[place] = call
-    schedule = make_schedule(tuple(calls), head, schedule.stop, schedule.broken_by, schedule.extra)
-    return make_reply(reply.call_id, reply.blocks, schedule, reply.closing)
+    schedule = Schedule(tuple(calls), head, schedule.stop, schedule.broken_by, schedule.extra)
+    return Reply(reply.call_id, reply.blocks, schedule, reply.closing)
 
 
 def with_schedule(reply: Reply, schedule: Schedule) -> Reply:
     """Return *reply* with its calls where *schedule* has them."""
-    return make_reply(reply.call_id, reply.blocks, schedule, reply.closing)
+    return Reply(reply.call_id, reply.blocks, schedule, reply.closing)
 
 
 def _blank(part: ResultBlock) -> bool:
@@ -168,7 +160,7 @@ def ended(call: Call, status: CallStatus, content: tuple[ResultBlock, ...]) -> C
             content = tuple(part for part in content if not _blank(part))
             break
     result = ToolResult(call.use.id, content, status is not COMPLETED)
-    return make_call(
+    return Call(
         call.use,
         call.facts,
         call.original_id,
@@ -185,8 +177,8 @@ def shown_end(call: Call, synthetic: bool) -> Show:
     """Return the order that tells the consumer how *call* ended."""
     assert call.status is not None
     assert call.result is not None
-    return make_show(
-        make_call_shown(call.use.id, call.status, call.result.content, synthetic, call.original_id)
+    return Show(
+        CallShown(call.use.id, call.status, call.result.content, synthetic, call.original_id)
     )
 
 
@@ -230,7 +222,7 @@ def results(reply: Reply, data: Data, k: Config) -> tuple[Message, ...]:
     if not calls:
         return ()
     content = tuple([call.result for call in calls if call.result is not None])
-    message = make_message(USER, content, RESULTS)
+    message = Message(USER, content, RESULTS)
     if sum([chars_of(result) for result in content]) < data.tool_context.result_chars:
         return (message,)
     tools = {spec.name: spec for spec in data.tool_context.tools}
@@ -240,7 +232,7 @@ def results(reply: Reply, data: Data, k: Config) -> tuple[Message, ...]:
 
 def whole_answer(reply: Reply, model: str) -> tuple[Message, ...]:
     """Return the answer as one message, or nothing where it is empty."""
-    return (make_message(ASSISTANT, reply.blocks, ANSWER, model),) if reply.blocks else ()
+    return (Message(ASSISTANT, reply.blocks, ANSWER, model),) if reply.blocks else ()
 
 
 def partial_answer(reply: Reply, data: Data, model: str, k: Config) -> tuple[Message, ...]:
@@ -252,7 +244,7 @@ def partial_answer(reply: Reply, data: Data, model: str, k: Config) -> tuple[Mes
         blocks = blocks[:-1]
     if not blocks:
         return ()
-    return (make_message(ASSISTANT, blocks, ANSWER, model), *results(reply, data, k))
+    return (Message(ASSISTANT, blocks, ANSWER, model), *results(reply, data, k))
 
 
 def cut_answer(
@@ -289,7 +281,7 @@ def stream_ended(
     if isinstance(e, StreamClosed):
         stop, details, last_ms = e.stop, e.details or e.reason, s.now_ms
         if usage is not None and (prompt_tokens := usage.prompt_tokens):
-            fill = make_fill(prompt_tokens, fill.floor, fill.last_round)
+            fill = Fill(prompt_tokens, fill.floor, fill.last_round)
             tokens = usage.output_tokens
         if e.cleared_tokens and data.layers.edits_pending:
             data, effects = _cleared(data, e.cleared_tokens)
@@ -297,13 +289,13 @@ def stream_ended(
         tokens = estimate_blocks((*reply.blocks, Text(e.open_text)))
     side = data.side
     if side.summary is not None:
-        effects = (*effects, make_show(SummaryShown(side.summary_id, side.summary)))
+        effects = (*effects, Show(SummaryShown(side.summary_id, side.summary)))
         data = evolve(data, side=evolve(side, summary=None))
     if usage is not None or last_ms != data.book.last_answer_ms:
         data = with_book(data, _answered(data.book, usage, last_ms))
-    closing = make_closing(stop, e.open_text, tokens, details)
-    reply = make_reply(reply.call_id, reply.blocks, reply.schedule, closing)
-    control = make_control(
+    closing = Closing(stop, e.open_text, tokens, details)
+    reply = Reply(reply.call_id, reply.blocks, reply.schedule, closing)
+    control = Control(
         c.phase,
         c.turn,
         c.transition,
@@ -324,7 +316,7 @@ def stream_ended(
 
 
 def _answered(book: Book, usage: Usage | None, last_ms: int | None) -> Book:
-    return make_book(
+    return Book(
         book.seed,
         total(book.usage, usage),
         book.hook_blocks,
@@ -338,6 +330,6 @@ def _answered(book: Book, usage: Usage | None, last_ms: int | None) -> Book:
 def _cleared(data: Data, tokens: int) -> tuple[Data, tuple[Effect, ...]]:
     """The server's cache edits are confirmed: only now is their boundary written."""
     notice = Notice(NoticeKind.MICROCOMPACTED, "the server cleared old tool results", tokens)
-    boundary = make_message(USER, (), Origin.BOUNDARY)
+    boundary = Message(USER, (), Origin.BOUNDARY)
     layers = evolve(data.layers, edits_pending=False)
-    return evolve(data, layers=layers, messages=data.messages.append(boundary)), (make_show(notice),)
+    return evolve(data, layers=layers, messages=data.messages.append(boundary)), (Show(notice),)

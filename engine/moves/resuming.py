@@ -11,7 +11,6 @@ from stepfold.engine.effects import (
     Show,
     Tombstone,
     Wait,
-    make_show,
 )
 from stepfold.engine.events import CallStatus, Resumed
 from stepfold.engine.failures import Failure, FailureKind
@@ -36,18 +35,18 @@ from stepfold.engine.phases import (
     Reply,
     Running,
     Sampling,
+    Scheduling,
     Unwinding,
     Waiting,
-    make_scheduling,
 )
-from stepfold.engine.state import Data, Move, State, moved
+from stepfold.engine.state import Data, Move, State
 from stepfold.engine.terminals import ModelError
 
 CRASHED = Failure(FailureKind.CRASHED, "the process died while the call was open, and the retries are spent")
 
 
 def _told(words: str) -> Show:
-    return make_show(Notice(NoticeKind.RESUMED, words))
+    return Show(Notice(NoticeKind.RESUMED, words))
 
 
 def call_after_crash(s: State, e: Resumed, k: Config) -> Move:
@@ -57,7 +56,7 @@ def call_after_crash(s: State, e: Resumed, k: Config) -> Move:
     data, effects = _lost_calls(data, s.phase.reply)
     stone = (Tombstone(s.phase.reply.call_id),) if shown else ()
     effects = (*effects, *stone, _told("the open call is made again"), *beside(data))
-    return moved(control, CALLING, data, effects)
+    return Move(control, CALLING, data, effects)
 
 
 def _lost_calls(data: Data, reply: Reply) -> tuple[Data, tuple[Effect, ...]]:
@@ -73,7 +72,7 @@ def give_up_after_crash(s: State, e: Resumed, k: Config) -> Move:
         data, effects = _lost_calls(data, s.phase.reply)
         if s.phase.reply.blocks:
             effects = (*effects, Tombstone(s.phase.reply.call_id))
-    shown = (*effects, *stop_failure(k, CRASHED.kind), make_show(ErrorShown(CRASHED)))
+    shown = (*effects, *stop_failure(k, CRASHED.kind), Show(ErrorShown(CRASHED)))
     return finish(s.control, data, ModelError(CRASHED, s.control.attempts.retries + 1), *shown)
 
 
@@ -82,7 +81,7 @@ def wait_after_crash(s: State, e: Resumed, k: Config) -> Move:
     attempts = evolve(s.control.attempts, retries=s.control.attempts.retries + 1)
     waits = tuple(effect for effect in s.data.ledger.owed if isinstance(effect, Wait))
     effects = (_told("the back-off begins again"), *waits, *beside(s.data))
-    return moved(evolve(s.control, attempts=attempts), s.phase, s.data, effects)
+    return Move(evolve(s.control, attempts=attempts), s.phase, s.data, effects)
 
 
 def compact_again(s: State, e: Resumed, k: Config) -> Move:
@@ -95,7 +94,7 @@ def ask_again(s: State, e: Resumed, k: Config) -> Move:
     """The first crash in a hook: it is asked again, and remembered."""
     attempts = evolve(s.control.attempts, crashed=True)
     effects = (_told("what was open is begun again"), *s.data.ledger.owed)
-    return moved(evolve(s.control, attempts=attempts), s.phase, s.data, effects)
+    return Move(evolve(s.control, attempts=attempts), s.phase, s.data, effects)
 
 
 def calls_after_crash(s: State, e: Resumed, k: Config) -> Move:
@@ -110,7 +109,7 @@ def calls_after_crash(s: State, e: Resumed, k: Config) -> Move:
     batch = s.control.batch
     batch = counted(batch, reply.schedule, active - batch.active, active, batch.alone and active > 0)
     effects = (_told("open calls were settled"), *effects, *beside(data))
-    return moved(evolve(s.control, batch=batch), make_scheduling(reply), data, effects)
+    return Move(evolve(s.control, batch=batch), Scheduling(reply), data, effects)
 
 
 def _settled(data: Data, reply: Reply) -> tuple[Data, Reply, tuple[Effect, ...]]:
@@ -140,4 +139,4 @@ def unwind_after_crash(s: State, e: Resumed, k: Config) -> Move:
     batch = evolve(s.control.batch, streaming=False)
     batch = counted(batch, reply.schedule, -batch.open, 0, False)
     shown = tuple(effect for effect in effects if isinstance(effect, Show))
-    return moved(evolve(s.control, batch=batch), Unwinding(reply), data, shown)
+    return Move(evolve(s.control, batch=batch), Unwinding(reply), data, shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from stepfold.engine.config import Config
-from stepfold.engine.effects import Notice, NoticeKind, Wait, make_block_shown, make_show
+from stepfold.engine.effects import BlockShown, Notice, NoticeKind, Show, Wait
 from stepfold.engine.events import (
     BlockCompleted,
     CallFacts,
@@ -30,23 +30,20 @@ from stepfold.engine.moves.reply import (
 from stepfold.engine.moves.turn import kept
 from stepfold.engine.phases import (
     CALLING,
+    Call,
     Reply,
     Sampling,
+    Schedule,
+    Scheduling,
     Waiting,
-    make_call,
-    make_reply,
-    make_sampling,
-    make_schedule,
-    make_scheduling,
 )
 from stepfold.engine.state import (
+    Attempts,
+    Batch,
     Control,
     Data,
     Move,
     State,
-    make_attempts,
-    make_batch,
-    moved,
 )
 
 NO_TOOLS = CallFacts(known=False, problem="[No tool runs here: answer with text.]")
@@ -58,10 +55,10 @@ def take_block(s: State, e: BlockCompleted, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     reply = s.phase.reply
     blocks = (*reply.blocks, e.block)
-    phase = make_sampling(make_reply(reply.call_id, blocks, reply.schedule))
-    shown = make_show(make_block_shown(reply.call_id, e.block))
+    phase = Sampling(Reply(reply.call_id, blocks, reply.schedule))
+    shown = Show(BlockShown(reply.call_id, e.block))
     c = s.control
-    return moved(with_batch(c, c.batch, len(blocks)), phase, s.data, (shown,))
+    return Move(with_batch(c, c.batch, len(blocks)), phase, s.data, (shown,))
 
 
 def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> Reply:
@@ -87,10 +84,10 @@ def with_new_call(reply: Reply, data: Data, e: BlockCompleted, nested: bool) -> 
     if named or not name or name in data.used_ids:
         name = _new_id(reply, data)
     use = block if name == block.id else attrs.evolve(block, id=name)
-    call = make_call(use, NO_TOOLS if nested else facts, block.id)
+    call = Call(use, NO_TOOLS if nested else facts, block.id)
     calls = (*schedule.calls, call)
-    schedule = make_schedule(calls, schedule.head, schedule.stop, schedule.broken_by, schedule.extra)
-    return make_reply(reply.call_id, (*reply.blocks, use), schedule)
+    schedule = Schedule(calls, schedule.head, schedule.stop, schedule.broken_by, schedule.extra)
+    return Reply(reply.call_id, (*reply.blocks, use), schedule)
 
 
 def _new_id(reply: Reply, data: Data) -> str:
@@ -107,19 +104,19 @@ def take_call(s: State, e: BlockCompleted, k: Config) -> Move:
     old = s.phase.reply
     reply = with_new_call(old, s.data, e, k.nested)
     if reply is old:
-        return moved(s.control, make_scheduling(reply), s.data)
+        return Move(s.control, Scheduling(reply), s.data)
     batch = s.control.batch
     batch = counted(batch, reply.schedule, 1, batch.active, batch.alone)
     control = with_batch(s.control, batch, len(reply.blocks))
-    shown = make_show(make_block_shown(reply.call_id, reply.blocks[-1]))
-    return moved(control, make_scheduling(reply), s.data, (shown,))
+    shown = Show(BlockShown(reply.call_id, reply.blocks[-1]))
+    return Move(control, Scheduling(reply), s.data, (shown,))
 
 
 def take_answer(s: State, e: StreamClosed, k: Config) -> Move:
     """The answer is whole and calls tools."""
     assert isinstance(s.phase, Sampling)
     old = s.control.batch
-    batch = make_batch(
+    batch = Batch(
         old.total,
         old.open,
         old.active,
@@ -133,7 +130,7 @@ def take_answer(s: State, e: StreamClosed, k: Config) -> Move:
         streaming=False,
     )
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k, batch)
-    return moved(c, make_scheduling(reply), data, shown)
+    return Move(c, Scheduling(reply), data, shown)
 
 
 def resend(s: State, e: StreamClosed, k: Config) -> Move:
@@ -145,14 +142,14 @@ def resend(s: State, e: StreamClosed, k: Config) -> Move:
     control = evolve(
         c,
         fill=fill,
-        batch=make_batch(),
-        attempts=make_attempts(fallbacks=c.attempts.fallbacks, resends=resends),
+        batch=Batch(),
+        attempts=Attempts(fallbacks=c.attempts.fallbacks, resends=resends),
         resending=bool(data.messages) and data.messages[-1].role is Role.ASSISTANT,
     )
-    notice = make_show(
+    notice = Show(
         Notice(NoticeKind.RESENDING, f"the server paused; sent back for the {resends}. time", resends)
     )
-    return moved(control, CALLING, data, (*shown, notice))
+    return Move(control, CALLING, data, (*shown, notice))
 
 
 def backoff_ms(c: Control, data: Data, failure: Failure, k: Config) -> tuple[int, int]:
@@ -182,10 +179,10 @@ def wait(s: State, e: StreamFailed, k: Config) -> Move:
     overloads = c.attempts.overloads + 1 if e.failure.kind is FailureKind.OVERLOADED else 0
     attempts = evolve(c.attempts, retries=c.attempts.retries + 1, overloads=overloads)
     words = f"{e.failure.kind}: try {attempts.retries + 1} in {ms} ms"
-    notice = make_show(Notice(NoticeKind.RETRYING, words, ms))
-    control = evolve(c, attempts=attempts, batch=make_batch())
+    notice = Show(Notice(NoticeKind.RETRYING, words, ms))
+    control = evolve(c, attempts=attempts, batch=Batch())
     phase = Waiting(e.failure)
-    return moved(control, phase, owing(data, order), (*shown, *effects, notice, order))
+    return Move(control, phase, owing(data, order), (*shown, *effects, notice, order))
 
 
 def fall_back(s: State, e: StreamFailed, k: Config) -> Move:
@@ -193,23 +190,23 @@ def fall_back(s: State, e: StreamFailed, k: Config) -> Move:
     assert isinstance(s.phase, Sampling)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k)
     data, effects = withdraw(data, reply, e.shown, CANCELLED_FALLBACK)
-    attempts = make_attempts(fallbacks=c.attempts.fallbacks + 1, resends=c.attempts.resends)
-    control = evolve(c, attempts=attempts, batch=make_batch())
+    attempts = Attempts(fallbacks=c.attempts.fallbacks + 1, resends=c.attempts.resends)
+    control = evolve(c, attempts=attempts, batch=Batch())
     model = spec_of(control, k).name
     data = evolve(data, tool_context=evolve(data.tool_context, model=model))
-    notice = make_show(Notice(NoticeKind.FALLBACK, f"the run goes on with model {model}"))
-    return moved(control, CALLING, data, (*shown, *effects, notice))
+    notice = Show(Notice(NoticeKind.FALLBACK, f"the run goes on with model {model}"))
+    return Move(control, CALLING, data, (*shown, *effects, notice))
 
 
 def call_again(s: State, e: WaitElapsed, k: Config) -> Move:
     """The back-off is over."""
     assert isinstance(s.phase, Waiting)
-    return moved(s.control, CALLING, s.data)
+    return Move(s.control, CALLING, s.data)
 
 
 def lost_attempt(s: State, e: Resumed) -> tuple[Control, Data, bool]:
     """Return control and data after a crash with a call open, and whether anything had been shown."""
     assert isinstance(s.phase, Sampling)
     attempts = evolve(s.control.attempts, retries=s.control.attempts.retries + 1)
-    control = evolve(s.control, attempts=attempts, batch=make_batch())
+    control = evolve(s.control, attempts=attempts, batch=Batch())
     return control, without(s.data, (s.phase.reply.call_id,)), bool(s.phase.reply.blocks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from stepfold.engine.config import Config
-from stepfold.engine.effects import AskPermission, Effect, RunTool, make_run_tool
+from stepfold.engine.effects import AskPermission, Effect, RunTool
 from stepfold.engine.events import CallStatus, HookStop, PermissionAnswered, ToolEnded
 from stepfold.engine.frozen import evolve
 from stepfold.engine.messages import Message, ResultBlock, Text
@@ -22,17 +22,14 @@ from stepfold.engine.moves.reply import (
 )
 from stepfold.engine.phases import (
     Aborting,
+    Call,
     CallState,
     Reply,
     Running,
     Sampling,
     Scheduling,
-    make_call,
-    make_running,
-    make_sampling,
-    make_scheduling,
 )
-from stepfold.engine.state import Batch, Data, Entered, Move, State, moved
+from stepfold.engine.state import Batch, Data, Entered, Move, State
 
 # Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
 ACTIVE: Final = CallState.ACTIVE
@@ -53,7 +50,7 @@ def start_call(s: State, e: Entered, k: Config) -> Move:
     phase = _scheduling(s)
     reply, batch = phase.reply, s.control.batch
     call = reply.schedule.calls[reply.schedule.head]
-    order = make_run_tool(s.data.ledger.next_id, call.use, call.use.input)
+    order = RunTool(s.data.ledger.next_id, call.use, call.use.input)
     return _begun(s, ACTIVE, order, batch)
 
 
@@ -69,12 +66,12 @@ def _begun(s: State, state: CallState, order: RunTool | AskPermission, batch: Ba
     phase = _scheduling(s)
     reply = phase.reply
     old = reply.schedule.calls[reply.schedule.head]
-    call = make_call(old.use, old.facts, old.original_id, state, order.id)
+    call = Call(old.use, old.facts, old.original_id, state, order.id)
     reply = with_call(reply, reply.schedule.head, call, reply.schedule.head + 1)
     alone = not old.facts.safe
     control = with_batch(s.control, counted(batch, reply.schedule, 0, batch.active + 1, alone))
-    phase = make_scheduling(reply)
-    return moved(control, phase, owing(s.data, order), (order,))
+    phase = Scheduling(reply)
+    return Move(control, phase, owing(s.data, order), (order,))
 
 
 def refuse_call(s: State, e: Entered, k: Config) -> Move:
@@ -102,8 +99,8 @@ def _passed(s: State, status: CallStatus, words: str) -> Move:
     call = ended(reply.schedule.calls[reply.schedule.head], status, (Text(words),))
     reply = with_call(reply, reply.schedule.head, call, reply.schedule.head + 1)
     control = with_batch(s.control, counted(batch, reply.schedule, -1, batch.active, batch.alone))
-    phase = make_scheduling(reply)
-    return moved(control, phase, s.data, (shown_end(call, synthetic=True),))
+    phase = Scheduling(reply)
+    return Move(control, phase, s.data, (shown_end(call, synthetic=True),))
 
 
 def _reply_of(s: State) -> Reply:
@@ -163,7 +160,7 @@ def _scheduled(s: State, data: Data, reply: Reply, effects: tuple[Effect, ...], 
     batch = s.control.batch
     active = batch.active - closed
     batch = counted(batch, reply.schedule, -closed, active, batch.alone and active > 0)
-    return moved(with_batch(s.control, batch), make_scheduling(reply), data, effects)
+    return Move(with_batch(s.control, batch), Scheduling(reply), data, effects)
 
 
 def run_permitted(s: State, e: PermissionAnswered, k: Config) -> Move:
@@ -172,10 +169,10 @@ def run_permitted(s: State, e: PermissionAnswered, k: Config) -> Move:
     place = _place(reply, e.effect_id)
     old = reply.schedule.calls[place]
     given = old.use.input if e.input is None else e.input
-    order = make_run_tool(s.data.ledger.next_id, old.use, given)
-    call = make_call(old.use, old.facts, old.original_id, ACTIVE, order.id, input=e.input)
+    order = RunTool(s.data.ledger.next_id, old.use, given)
+    call = Call(old.use, old.facts, old.original_id, ACTIVE, order.id, input=e.input)
     reply = with_call(reply, place, call, reply.schedule.head)
-    return moved(s.control, make_scheduling(reply), owing(s.data, order), (order,))
+    return Move(s.control, Scheduling(reply), owing(s.data, order), (order,))
 
 
 def deny_call(s: State, e: PermissionAnswered, k: Config) -> Move:
@@ -193,9 +190,9 @@ def deny_call(s: State, e: PermissionAnswered, k: Config) -> Move:
 def back_to_stream(s: State, e: Entered, k: Config) -> Move:
     """Nothing more may begin while the answer streams."""
     phase = _scheduling(s)
-    return moved(s.control, make_sampling(phase.reply), s.data)
+    return Move(s.control, Sampling(phase.reply), s.data)
 
 
 def await_calls(s: State, e: Entered, k: Config) -> Move:
     """Nothing more may begin until a call ends."""
-    return moved(s.control, make_running(_scheduling(s).reply), s.data)
+    return Move(s.control, Running(_scheduling(s).reply), s.data)

@@ -11,15 +11,15 @@ from stepfold.engine.effects import (
     Effect,
     Mark,
     MarkCommand,
+    MessageShown,
     Notice,
     NoticeKind,
-    make_message_shown,
-    make_show,
-    make_summarise,
+    Show,
+    Summarise,
 )
 from stepfold.engine.events import Command, StreamClosed, StreamFailed
 from stepfold.engine.frozen import evolve
-from stepfold.engine.messages import Message, Opaque, Origin, Role, make_message, user_text
+from stepfold.engine.messages import Message, Opaque, Origin, Role, user_text
 from stepfold.engine.moves.ledger import learned, spec_of
 from stepfold.engine.moves.reply import (
     CANCELLED_CUT,
@@ -32,7 +32,7 @@ from stepfold.engine.moves.reply import (
     withdraw,
 )
 from stepfold.engine.phases import Reply, Scheduling
-from stepfold.engine.state import Data, Fill, Side, State, make_data, make_fill, make_ledger, make_side
+from stepfold.engine.state import Data, Fill, Ledger, Side, State
 
 # Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
 USER: Final = Role.USER
@@ -71,7 +71,7 @@ def kept(
     size, joining = tokens, (*answer, *company)
     for message in joining[1:]:
         size += estimate_message(message)
-    data = make_data(
+    data = Data(
         data.messages.extend(joining),
         data.tool_context,
         data.pending_tool_summary,
@@ -81,7 +81,7 @@ def kept(
         data.book,
         learned(data.used_ids, joining),
     )
-    return data, make_fill(fill.tokens + size, fill.floor, fill.last_round)
+    return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
 
 
 def window_partial(
@@ -120,7 +120,7 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...], tu
     repeats = old.repeats + 1 if calls == old.last_calls else 1
     if not repeats % REPEATS_TOLD:
         effects = (_repeated(calls, repeats), *effects)
-    side = make_side(queue, prefetched, old.summary, old.summary_id, calls, repeats, None)
+    side = Side(queue, prefetched, old.summary, old.summary_id, calls, repeats, None)
     data, fill = kept(data, s.control.fill, answer, reply.closing.tokens, company, side)
     if old.tools_changed is not None:
         tools = old.tools_changed
@@ -144,7 +144,7 @@ def _company(
     extra = reply.schedule.extra
     if _server_pending(reply):
         return extra, side.queue, side.prefetched, tuple(map(_shown, extra))
-    words = [make_message(USER, command.content, COMMAND) for command in side.queue]
+    words = [Message(USER, command.content, COMMAND) for command in side.queue]
     found = [user_text(text, ATTACHMENT) for text in side.prefetched]
     company = (*extra, *words, *found)
     marks = [MarkCommand(command.id, STARTED) for command in side.queue]
@@ -152,7 +152,7 @@ def _company(
 
 
 def _shown(message: Message) -> Effect:
-    return make_show(make_message_shown(message))
+    return Show(MessageShown(message))
 
 
 def _server_pending(reply: Reply) -> bool:
@@ -166,7 +166,7 @@ def _repeated(calls: tuple[tuple[str, str], ...], repeats: int) -> Effect:
     """Return the notice that the same calls came so many times in a row; it goes out at every third time."""
     names = ", ".join(name for name, _ in calls)
     words = f"the same call came {repeats} times in a row: {names}"
-    return make_show(Notice(NoticeKind.REPEATED_CALL, words, repeats))
+    return Show(Notice(NoticeKind.REPEATED_CALL, words, repeats))
 
 
 def _note_clearable(data: Data, reply: Reply) -> Data:
@@ -188,12 +188,12 @@ def summarised(
         return unsummarised(data), ()
     ledger = data.ledger
     uses = tuple([call.use for call in reply.schedule.calls])
-    order = make_summarise(ledger.next_id, uses, found[0])
-    data = make_data(
+    order = Summarise(ledger.next_id, uses, found[0])
+    data = Data(
         data.messages,
         data.tool_context,
         order.id,
-        make_ledger((*ledger.owed, order), ledger.next_id + 1),
+        Ledger((*ledger.owed, order), ledger.next_id + 1),
         data.side,
         data.layers,
         data.book,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepfold.engine.config import Config
-from stepfold.engine.effects import CancelModel, Effect, make_block_shown, make_show
+from stepfold.engine.effects import BlockShown, CancelModel, Effect, Show
 from stepfold.engine.events import (
     AbortKind,
     AbortRequested,
@@ -25,8 +25,8 @@ from stepfold.engine.moves.reply import (
 )
 from stepfold.engine.moves.sampling import with_new_call
 from stepfold.engine.moves.tools import closed_call
-from stepfold.engine.phases import Aborting, CallState, Reply, Running, Sampling, Unwinding, make_reply
-from stepfold.engine.state import Data, Entered, Move, State, moved
+from stepfold.engine.phases import Aborting, CallState, Reply, Running, Sampling, Unwinding
+from stepfold.engine.state import Data, Entered, Move, State
 
 
 def _stopped(data: Data, reply: Reply, kind: AbortKind) -> tuple[Data, Reply, tuple[Effect, ...]]:
@@ -48,7 +48,7 @@ def _unwinding(s: State, data: Data, reply: Reply, effects: tuple[Effect, ...]) 
     batch = s.control.batch
     batch = counted(batch, reply.schedule, active - batch.open, active, batch.alone)
     control = evolve(s.control, batch=batch)
-    return moved(control, Unwinding(reply), data, effects)
+    return Move(control, Unwinding(reply), data, effects)
 
 
 def abort_stream(s: State, e: AbortRequested, k: Config) -> Move:
@@ -82,12 +82,12 @@ def keep_block(s: State, e: BlockCompleted, k: Config) -> Move:
     if e.facts is not None:
         grown = with_new_call(reply, s.data, e, k.nested)
         if grown is not reply:
-            effects = (make_show(make_block_shown(reply.call_id, grown.blocks[-1])),)
+            effects = (Show(BlockShown(reply.call_id, grown.blocks[-1])),)
         reply, skipped = skip_waiting(grown, NOT_RUN_ABORTED)
         effects = (*effects, *skipped)
     else:
-        reply = make_reply(reply.call_id, (*reply.blocks, e.block), reply.schedule)
-        effects = (make_show(make_block_shown(reply.call_id, e.block)),)
+        reply = Reply(reply.call_id, (*reply.blocks, e.block), reply.schedule)
+        effects = (Show(BlockShown(reply.call_id, e.block)),)
     s = evolve(s, control=evolve(s.control, blocks=len(reply.blocks)))
     return _unwinding(s, s.data, reply, effects)
 
@@ -112,4 +112,4 @@ def end_waited_call(s: State, e: ToolEnded, k: Config) -> Move:
 def keep_waiting(s: State, e: Entered, k: Config) -> Move:
     """The stream or a call is still to come in."""
     assert isinstance(s.phase, Unwinding)
-    return moved(s.control, Aborting(s.phase.reply), s.data)
+    return Move(s.control, Aborting(s.phase.reply), s.data)
