@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,8 @@ class JsonlLog:
     with it all lines before.
 
     Args:
-        path: Made if it is not there.  One process at a time may write to it.
+        path: Made if it is not there.  One log at a time may write to it; ``close``, or the
+            end of the last reference, lets go of it.
         fsync: False: nothing waits for the disk; a crash of the machine (not
             of the process) may lose the end of the log.
         redact: Makes the event that is written.  The run goes on with the true
@@ -62,6 +64,8 @@ class JsonlLog:
             os.close(self._file)
             raise
         self._open = True
+        # A log that nobody holds any more lets go of its file: the next run in this process may have it.
+        self._let_go = weakref.finalize(self, os.close, self._file)
         self._begun = self._kept.begun if self._kept is not None else None
         self._count = len(self._kept.events) if self._kept is not None else 0
         self._length = self._kept.length if self._kept is not None else 0
@@ -117,7 +121,7 @@ class JsonlLog:
             if not self._broken:
                 self._sync()
         finally:
-            os.close(self._file)
+            self._let_go()
 
     def _write(self, line: bytes) -> None:
         if not self._open or self._broken:
@@ -153,7 +157,7 @@ def _opened(path: Path) -> int:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as problem:
         os.close(file)
-        raise RecordingError(f"{path}: another process writes to this log") from problem
+        raise RecordingError(f"{path}: another log, of this or another process, has it") from problem
     return file
 
 

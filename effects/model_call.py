@@ -49,7 +49,8 @@ class ModelCall:
     or ``expired``; the task itself posts an end only if the stream had one.
     """
 
-    __slots__ = ("_give", "_inbox", "_now", "_number", "_open", "_world", "closed", "order", "shown", "usage")
+    __slots__ = ("_give", "_inbox", "_now", "_number", "_open",
+        "_refused", "_world", "closed", "order", "shown", "usage")
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class ModelCall:
         self.closed = False
         self._open: list[str] = []  # text of the block that is not whole yet
         self._number = 0  # of the last event posted
+        self._refused: Exception | None = None  # what the consumer raised on a delta
         self._world = world
         self._inbox = inbox
         self._now = now
@@ -85,6 +87,8 @@ class ModelCall:
             parts = world.model.call(order)
             end = await self._parts(parts)
         except Exception as problem:
+            if problem is self._refused:  # the consumer raised it, not the model: it ends the run
+                raise
             end = StreamFailed(self.order.id, Failure(FailureKind.OTHER, words_of(problem)))
         finally:
             if parts is not None:
@@ -102,7 +106,7 @@ class ModelCall:
                 if self._number > inbox.settled:
                     await inbox.until_settled(self._number)
                 if give is not None:
-                    await give(part)
+                    await self._hand(part, give)
                 continue
             if kind is StreamClosed or kind is StreamFailed:
                 return part  # type: ignore[return-value]
@@ -110,6 +114,14 @@ class ModelCall:
                 await inbox.until_settled(self._number)
             TAKE.get(kind, _unknown)(self, part)
         return StreamFailed(self.order.id, Failure(FailureKind.CUT, "the stream ended without its end"))
+
+    async def _hand(self, part: ModelPart, give: Give) -> None:
+        """Hand a delta to the consumer; what the consumer raises is no failure of the model."""
+        try:
+            await give(part)
+        except Exception as problem:
+            self._refused = problem
+            raise
 
     def take_usage(self, usage: Usage) -> None:
         """Keep what the API has reported so far: it is cumulative."""

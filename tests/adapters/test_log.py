@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import json
 import multiprocessing
 import os
@@ -189,6 +190,14 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path, path: Path) -> No
     path.write_bytes(b"")
     with pytest.raises(RecordingError, match="empty"):
         read_recording(path)
+
+
+def test_a_log_that_nobody_holds_lets_go_of_its_file(path: Path) -> None:
+    for words in ("one", "two"):
+        run_sync(words, model=ScriptedModel(["done"]), log=JsonlLog(path))
+        gc.collect()
+    prompts = [event.prompt for event in read_recording(path).events if isinstance(event, RunStarted)]
+    assert [(Text("one"),), (Text("two"),)] == prompts
 
 
 def test_two_writers_at_once_are_refused(path: Path) -> None:

@@ -17,6 +17,7 @@ from stepfold.engine.events import (
     AbortKind,
     CallStatus,
     Interrupt,
+    RunStarted,
     Stop,
     StreamCancelled,
     StreamClosed,
@@ -194,6 +195,18 @@ async def test_a_bug_escapes_as_itself_and_leaves_nothing_running() -> None:
         with pytest.raises(OSError, match="disk full"):
             await way(model=FakeModel(use(("t1", "a"))), tools=tools, log=BrokenLog())
         assert [] == [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+async def test_a_callback_that_raises_on_a_delta_is_no_failure_of_the_model() -> None:
+    log = MemoryLog()
+
+    def on_item(item: object) -> None:
+        if isinstance(item, TextDelta):
+            raise OSError("the pipe is closed")
+
+    with pytest.raises(OSError, match="the pipe is closed"):
+        await run("p", model=FakeModel([TextDelta("x"), Text("x")]), on_item=on_item, log=log)
+    assert [RunStarted] == [type(event) for event in log.events]
 
 
 async def test_a_callback_of_the_consumer_that_raises_ends_the_run() -> None:
