@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -15,6 +15,7 @@ from stepfold.adapters.proof.graph import graph_findings
 from stepfold.adapters.proof.invariants import FALLS
 from stepfold.adapters.proof.matrix import Matrix
 from stepfold.adapters.proof.spec import FIELDS, Spec
+from stepfold.engine.config import Config
 from stepfold.engine.phases import Idle
 from stepfold.engine.state import Continue, Late
 from stepfold.engine.table import TABLE
@@ -31,6 +32,7 @@ class Status(enum.StrEnum):
     PROVED = "proved"
     FAILED = "failed"
     UNKNOWN = "unknown"
+    SKIPPED = "skipped"  # it could not run here; its words say why
 
 
 @attrs.frozen
@@ -41,6 +43,22 @@ class Check:
     status: Status
     words: str
     findings: tuple[str, ...] = ()
+
+
+class Net(Protocol):
+    """
+    What only ``prove --deep`` casts: ``cast`` in ``symbolic.nets`` and in ``formal.nets``.
+
+    Yields one ``Check`` a thing that is proved, as soon as it is known; one
+    that cannot run here (no Java, an extra that is not installed) is
+    ``SKIPPED``, its words say why, and nothing is raised.
+
+    Args:
+        config: The config that is asked about, for nets that depend on it.
+        told: Called now and then with (name of the check, done, of how many); the last is 0 where not known.
+    """
+
+    def __call__(self, config: Config, told: Progress) -> Iterator[Check]: ...
 
 
 @attrs.frozen
