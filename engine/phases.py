@@ -58,7 +58,7 @@ class Call:
     status: CallStatus | None = None
     result: ToolResult | None = None
     input: str | None = None  # what a hook made of the input
-    rerun: bool = False  # an idempotent call that was run again after a crash
+    rerun: bool = False  # run again (idempotent) or asked again after a crash: once each
 
 
 @frozen

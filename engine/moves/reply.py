@@ -80,6 +80,7 @@ CANCELLED_RAISED = "[Cancelled: the answer that made this call is asked for agai
 CANCELLED_FAILED = "[Cancelled: the call to the model that made this call failed.]"
 CANCELLED_FALLBACK = "[Cancelled: another model takes over from the one that made this call.]"
 CANCELLED_CUT = "[Cancelled: the answer that made this call was cut off.]"
+DENIED_CRASH = "[Denied: the process died twice while permission for this call was asked.]"
 UNKNOWN_CRASH = "[Unknown: the process died while this call ran. It may or may not have done its work.]"
 
 

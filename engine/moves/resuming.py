@@ -19,6 +19,7 @@ from stepfold.engine.messages import Text
 from stepfold.engine.moves.ends import stop_failure
 from stepfold.engine.moves.ledger import beside, finish, one_more_request, without
 from stepfold.engine.moves.reply import (
+    DENIED_CRASH,
     UNKNOWN_CRASH,
     cancel_active,
     counted,
@@ -101,7 +102,8 @@ def calls_after_crash(s: State, e: Resumed, k: Config) -> Move:
     """
     Calls that ran are ``unknown``; an idempotent one is run again, once.
 
-    Permissions are asked again; calls that had not begun run as they would have.
+    A permission is asked again, once; a second crash at the same prompt denies
+    the call.  Calls that had not begun run as they would have.
     """
     assert isinstance(s.phase, Running)
     data, reply, effects = _settled(s.data, s.phase.reply)
@@ -116,14 +118,14 @@ def _settled(data: Data, reply: Reply) -> tuple[Data, Reply, tuple[Effect, ...]]
     owed = {effect.id: effect for effect in data.ledger.owed}
     calls, effects, gone = list[Call](), list[Effect](), list[int]()
     for call in reply.schedule.calls:
-        if call.state is CallState.ASKING:
-            effects.append(owed[call.effect_id])
-        elif call.state is CallState.ACTIVE and call.facts.idempotent and not call.rerun:
+        asking = call.state is CallState.ASKING
+        if (asking or (call.state is CallState.ACTIVE and call.facts.idempotent)) and not call.rerun:
             effects.append(owed[call.effect_id])
             call = evolve(call, rerun=True)
-        elif call.state is CallState.ACTIVE:
+        elif asking or call.state is CallState.ACTIVE:
             gone.append(call.effect_id)
-            call = ended(call, CallStatus.UNKNOWN, (Text(UNKNOWN_CRASH),))
+            status = CallStatus.DENIED if asking else CallStatus.UNKNOWN
+            call = ended(call, status, (Text(DENIED_CRASH if asking else UNKNOWN_CRASH),))
             effects.append(shown_end(call, synthetic=True))
         calls.append(call)
     reply = with_schedule(reply, evolve(reply.schedule, calls=tuple(calls)))

@@ -165,6 +165,34 @@ def test_a_permission_is_asked_again() -> None:
     assert {"a": CallStatus.COMPLETED} == drive.statuses
 
 
+def test_a_second_crash_at_the_same_prompt_denies_the_call() -> None:
+    drive = begun()
+    drive.call("a", facts=CallFacts(verdict=Verdict.ASK))
+    drive.call("b", facts=CallFacts(verdict=Verdict.ASK))
+    drive.close(Stop.TOOL_USE)
+    drive.resume()
+    drive.resume()
+
+    assert {"a": CallStatus.DENIED} == drive.statuses
+    assert "process died twice while permission" in str(drive.effects)
+
+    drive.permit("b")
+    drive.tool("b")
+
+    assert {"a": CallStatus.DENIED, "b": CallStatus.COMPLETED} == drive.statuses
+
+
+def test_a_supervisor_that_restarts_for_ever_comes_past_every_prompt() -> None:
+    drive = begun()
+    drive.call("a", facts=CallFacts(verdict=Verdict.ASK))
+    drive.close(Stop.TOOL_USE)
+    for _ in range(20):
+        drive.resume()
+
+    assert {"a": CallStatus.DENIED} == drive.statuses
+    assert 2 == len(drive.all(AskPermission))
+
+
 def test_a_changed_input_outlives_the_process() -> None:
     drive = begun()
     drive.call("a", facts=CallFacts(verdict=Verdict.ASK, idempotent=True))
