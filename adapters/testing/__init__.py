@@ -1,0 +1,1 @@
+"""Tests of loops: a hostile world, machines, the pytest plugin.  Users import ``stepfold.testing``."""
