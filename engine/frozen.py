@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from attrs import evolve, frozen
 else:
 
+    _new = object.__new__
+
     def _values(instance):
         return tuple(getattr(instance, name) for name in instance.__match_args__)
 
@@ -44,11 +46,10 @@ else:
 
     def evolve(instance, **changes):
         """Return a copy of *instance* (a frozen class without slots) with *changes*."""
-        kind = instance.__class__
-        copy = kind.__new__(kind)
+        copy = _new(instance.__class__)
         fields = copy.__dict__
-        fields.update(instance.__dict__)
-        fields.update(changes)
+        fields |= instance.__dict__
+        fields |= changes
         return copy
 
 

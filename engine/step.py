@@ -38,6 +38,7 @@ from stepfold.engine.events import (
     ToolSpec,
     WaitElapsed,
 )
+from stepfold.engine.frozen import evolve
 from stepfold.engine.guards import always
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message, ToolUse
@@ -191,20 +192,4 @@ def _received(data: Data, event: Event) -> tuple[Event | Late | Entered, Data]:
 
 def _stamped(control: Control, kind: PhaseKind, transition: Transition | None) -> Control:
     """Write into control what only the row decides: phase and transition."""
-    return Control(
-        kind,
-        control.turn,
-        transition,
-        control.stop,
-        control.abort,
-        control.compaction,
-        control.recovery,
-        control.attempts,
-        control.spending,
-        control.fill,
-        control.batch,
-        control.hooks,
-        control.queued,
-        control.blocks,
-        control.resending,
-    )
+    return evolve(control, phase=kind, transition=transition)

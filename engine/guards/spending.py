@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepfold.engine.config import Config, ModelSpec
 from stepfold.engine.events import Usage
+from stepfold.engine.frozen import evolve
 from stepfold.engine.guards.facts import AnyEvent, current_model
 from stepfold.engine.state import Control, Spending
 
@@ -34,14 +35,11 @@ def spend(control: Control, usage: Usage | None, model: ModelSpec) -> Spending:
     if usage is None:
         return spent
     cost = 0 if model.input_price is None else _cost(usage, model)
-    return Spending(
-        spent.model_calls,
-        spent.input_tokens + usage.prompt_tokens,
-        spent.output_tokens + usage.output_tokens,
-        spent.cost - (-cost // PER_MILLION),
-        spent.continuations,
-        spent.last_delta,
-        spent.last_total,
+    return evolve(
+        spent,
+        input_tokens=spent.input_tokens + usage.prompt_tokens,
+        output_tokens=spent.output_tokens + usage.output_tokens,
+        cost=spent.cost - (-cost // PER_MILLION),
     )
 
 

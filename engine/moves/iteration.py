@@ -288,21 +288,5 @@ def call_model(s: State, e: Entered, k: Config) -> Move:
         cleared=data.layers.edits,
         system=k.system_prompt,
     )
-    control = Control(
-        phase=control.phase,
-        turn=control.turn,
-        transition=control.transition,
-        stop=control.stop,
-        abort=control.abort,
-        compaction=control.compaction,
-        recovery=control.recovery,
-        attempts=control.attempts,
-        spending=one_more_request(control),
-        fill=control.fill,
-        batch=STREAMING,
-        hooks=control.hooks,
-        queued=control.queued,
-        blocks=0,
-        resending=control.resending,
-    )
+    control = evolve(control, spending=one_more_request(control), batch=STREAMING, blocks=0)
     return Move(control, Sampling(Reply(order.id)), owing(data, order), (order,))

@@ -48,30 +48,12 @@ def owing(data: Data, effect: Owed) -> Data:
 
 def with_ledger(data: Data, ledger: Ledger) -> Data:
     """Return *data* with another ledger."""
-    return Data(
-        data.messages,
-        data.tool_context,
-        data.pending_tool_summary,
-        ledger,
-        data.side,
-        data.layers,
-        data.book,
-        data.used_ids,
-    )
+    return evolve(data, ledger=ledger)
 
 
 def with_book(data: Data, book: Book) -> Data:
     """Return *data* with another book."""
-    return Data(
-        data.messages,
-        data.tool_context,
-        data.pending_tool_summary,
-        data.ledger,
-        data.side,
-        data.layers,
-        book,
-        data.used_ids,
-    )
+    return evolve(data, book=book)
 
 
 def without(data: Data, ids: Iterable[int]) -> Data:
@@ -131,16 +113,7 @@ def joined(
     if not new:
         return data, fill
     size = sum(map(estimate_message, new)) if tokens is None else tokens
-    data = Data(
-        data.messages.extend(new),
-        data.tool_context,
-        data.pending_tool_summary,
-        data.ledger,
-        data.side,
-        data.layers,
-        data.book,
-        learned(data.used_ids, new),
-    )
+    data = evolve(data, messages=data.messages.extend(new), used_ids=learned(data.used_ids, new))
     return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
 
 
@@ -169,15 +142,7 @@ def total(usage: Usage, more: Usage | None) -> Usage:
 def one_more_request(control: Control) -> Spending:
     """Return the spending with one more request counted, before it leaves."""
     spent = control.spending
-    return Spending(
-        spent.model_calls + 1,
-        spent.input_tokens,
-        spent.output_tokens,
-        spent.cost,
-        spent.continuations,
-        spent.last_delta,
-        spent.last_total,
-    )
+    return evolve(spent, model_calls=spent.model_calls + 1)
 
 
 def finish(control: Control, data: Data, end: End, *effects: Effect) -> Move:

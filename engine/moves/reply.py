@@ -117,23 +117,7 @@ def counted(batch: Batch, schedule: Schedule, opened: int, active: int, alone: b
 
 def with_batch(c: Control, batch: Batch, blocks: int | None = None) -> Control:
     """Return *c* with other sums of the scheduler, and of the answer's blocks where they are given."""
-    return Control(
-        c.phase,
-        c.turn,
-        c.transition,
-        c.stop,
-        c.abort,
-        c.compaction,
-        c.recovery,
-        c.attempts,
-        c.spending,
-        c.fill,
-        batch,
-        c.hooks,
-        c.queued,
-        c.blocks if blocks is None else blocks,
-        c.resending,
-    )
+    return evolve(c, batch=batch) if blocks is None else evolve(c, batch=batch, blocks=blocks)
 
 
 def with_call(reply: Reply, place: int, call: Call, head: int) -> Reply:
@@ -296,36 +280,18 @@ def stream_ended(
         data = with_book(data, _answered(data.book, usage, last_ms))
     closing = Closing(stop, e.open_text, tokens, details)
     reply = Reply(reply.call_id, reply.blocks, reply.schedule, closing)
-    control = Control(
-        c.phase,
-        c.turn,
-        c.transition,
-        stop,
-        c.abort,
-        c.compaction,
-        c.recovery,
-        c.attempts,
-        spend(c, usage, k.all_models[c.attempts.fallbacks]),
-        fill,
-        c.batch if batch is None else batch,
-        c.hooks,
-        c.queued,
-        c.blocks,
-        c.resending,
+    control = evolve(
+        c,
+        stop=stop,
+        spending=spend(c, usage, k.all_models[c.attempts.fallbacks]),
+        fill=fill,
+        batch=c.batch if batch is None else batch,
     )
     return control, data, reply, effects
 
 
 def _answered(book: Book, usage: Usage | None, last_ms: int | None) -> Book:
-    return Book(
-        book.seed,
-        total(book.usage, usage),
-        book.hook_blocks,
-        last_ms,
-        book.warned,
-        book.task_spent,
-        book.task_remaining,
-    )
+    return evolve(book, usage=total(book.usage, usage), last_answer_ms=last_ms)
 
 
 def _cleared(data: Data, tokens: int) -> tuple[Data, tuple[Effect, ...]]:

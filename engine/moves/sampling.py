@@ -116,19 +116,7 @@ def take_answer(s: State, e: StreamClosed, k: Config) -> Move:
     """The answer is whole and calls tools."""
     assert isinstance(s.phase, Sampling)
     old = s.control.batch
-    batch = Batch(
-        old.total,
-        old.open,
-        old.active,
-        old.alone,
-        old.head,
-        old.refused,
-        old.asks,
-        old.stopped,
-        complete=True,
-        broken=old.broken,
-        streaming=False,
-    )
+    batch = evolve(old, complete=True, streaming=False)
     c, data, reply, shown = stream_ended(s, s.phase.reply, e, k, batch)
     return Move(c, Scheduling(reply), data, shown)
 

@@ -71,15 +71,11 @@ def kept(
     size, joining = tokens, (*answer, *company)
     for message in joining[1:]:
         size += estimate_message(message)
-    data = Data(
-        data.messages.extend(joining),
-        data.tool_context,
-        data.pending_tool_summary,
-        data.ledger,
-        data.side if side is None else side,
-        data.layers,
-        data.book,
-        learned(data.used_ids, joining),
+    data = evolve(
+        data,
+        messages=data.messages.extend(joining),
+        side=data.side if side is None else side,
+        used_ids=learned(data.used_ids, joining),
     )
     return data, Fill(fill.tokens + size, fill.floor, fill.last_round)
 
@@ -189,16 +185,8 @@ def summarised(
     ledger = data.ledger
     uses = tuple([call.use for call in reply.schedule.calls])
     order = Summarise(ledger.next_id, uses, found[0])
-    data = Data(
-        data.messages,
-        data.tool_context,
-        order.id,
-        Ledger((*ledger.owed, order), ledger.next_id + 1),
-        data.side,
-        data.layers,
-        data.book,
-        data.used_ids,
-    )
+    ledger = Ledger((*ledger.owed, order), ledger.next_id + 1)
+    data = evolve(data, pending_tool_summary=order.id, ledger=ledger)
     return data, (order,)
 
 
