@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from stepfold.adapters.testing.world import Fault, Pick, World, facts_of
+from stepfold.adapters.testing.world import Fault, Pick, World
 from stepfold.engine.effects import (
     AskPermission,
     CallModel,
@@ -35,7 +35,6 @@ from stepfold.engine.events import (
     StreamFailed,
     SummaryReady,
     ToolEnded,
-    ToolSpec,
     Usage,
     WaitElapsed,
 )
@@ -126,23 +125,20 @@ def block(world: World, call_id: int, pick: Pick) -> BlockCompleted:
     return BlockCompleted(call_id, pick(world.said.blocks))
 
 
-def call(
-    world: World, call_id: int, pick: Pick, tools: tuple[ToolSpec, ...], fresh: str
-) -> BlockCompleted:
+def call(world: World, call_id: int, pick: Pick, fresh: str) -> BlockCompleted:
     """
-    Return one whole call of an open answer.
+    Return one whole call of an open answer, with what the border knows of it.
 
     Args:
-        world: Who answers.
+        world: Who answers; its tools are asked about, whatever is on offer just now.
         call_id: Of the order whose answer this is in.
         pick: Chooses.
-        tools: On offer now; with none, the model calls one that is not there.
         fresh: An id that no call has had, for a world that reuses none.
     """
-    names = tuple(spec.name for spec in tools) or ("read",)
     id = pick(world.said.call_ids) if world.said.call_ids else fresh
-    use = ToolUse(id, pick(names), pick(world.said.call_inputs))
-    return BlockCompleted(call_id, use, facts_of(world, pick))
+    name, (input, raw) = pick(world.said.call_names), pick(world.said.call_inputs)
+    use = ToolUse(id, name, input, raw_input=raw)
+    return BlockCompleted(call_id, use, world.facts(use))
 
 
 def server_call(call_id: int, name: str) -> BlockCompleted:

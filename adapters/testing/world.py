@@ -10,8 +10,7 @@ towards the first option ends with a friendly world.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import attrs
@@ -37,6 +36,7 @@ from stepfold.engine.messages import (
     RedactedThinking,
     Text,
     Thinking,
+    ToolUse,
     user_text,
 )
 
@@ -104,13 +104,37 @@ IMAGE: Final = Media(
 )
 LONG: Final = "x" * 6_000
 SURROGATE: Final = "lone \ud800 surrogate"
-TOOLS: Final = (ToolSpec("read", clearable=True), ToolSpec("bash"), ToolSpec("free", max_result_chars=None))
-OTHER_TOOLS: Final[tuple[tuple[ToolSpec, ...], ...]] = (
-    TOOLS,
-    (),
-    (ToolSpec("read", max_result_chars=10),),
-)
 RUNS_MAX: Final = 6  # runs on one history, so that a search ends
+
+
+@attrs.frozen
+class Tool:
+    """A tool of a world: what is offered, and what the border knows of every call of it."""
+
+    spec: ToolSpec
+    facts: CallFacts
+    fault: Fault | None = None  # the tool is there only where this is
+
+
+def _tool(name: str, fault: Fault | None = None, limit: int | None = 50_000, **facts: Any) -> Tool:
+    return Tool(ToolSpec(name, max_result_chars=limit, clearable=name == "read"), CallFacts(**facts), fault)
+
+
+CANCEL: Final = Interrupt.CANCEL
+TOOLS: Final = (
+    _tool("read", safe=True),
+    _tool("free", safe=True, limit=None, interrupt=CANCEL),
+    _tool("again", safe=True, idempotent=True),
+    _tool("edit", Fault.UNSAFE_CALLS),
+    _tool("bash", Fault.UNSAFE_CALLS, shell=True, interrupt=CANCEL),
+    _tool("list", Fault.UNSAFE_CALLS, shell=True, safe=True),
+    _tool("put", Fault.UNSAFE_CALLS, idempotent=True),
+    _tool("fetch", Fault.DENIALS, safe=True, verdict=Verdict.ASK),
+    _tool("write", Fault.DENIALS, verdict=Verdict.ASK, interrupt=CANCEL),
+    _tool("drop", Fault.DENIALS, verdict=Verdict.DENY, problem="A rule denies drop."),
+)
+UNKNOWN: Final = CallFacts(known=False, valid=False, problem="There is no such tool.")
+INVALID: Final = CallFacts(valid=False, problem="The input is no JSON object.")
 
 
 @attrs.frozen(kw_only=True)
@@ -125,8 +149,8 @@ class Said:
     cleared_tokens: tuple[int, ...]
     failures: tuple[Failure, ...]
     call_ids: tuple[str, ...]  # empty: each call gets a new one
-    call_inputs: tuple[str, ...]
-    facts: Mapping[str, tuple[Any, ...]]  # by the fields of ``CallFacts``
+    call_inputs: tuple[tuple[str, str], ...]  # the JSON, and what was written where that is none
+    call_names: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -162,27 +186,40 @@ class World:
     """
 
     faults: frozenset[Fault]
-    tools: tuple[ToolSpec, ...]
+    tools: tuple[Tool, ...]
     said: Said
     done: Done
     other_tools: tuple[tuple[ToolSpec, ...], ...]
     aborts: tuple[AbortKind, ...]
     minutes: tuple[int, ...]
 
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model is offered them."""
+        return tuple(tool.spec for tool in self.tools)
+
     def has(self, fault: Fault) -> bool:
         """Whether this world does that."""
         return fault in self.faults
 
+    def facts(self, call: ToolUse) -> CallFacts:
+        """Return what the border knows of *call*."""
+        found = next((tool.facts for tool in self.tools if tool.spec.name == call.name), UNKNOWN)
+        return INVALID if found.known and call.raw_input else found
 
-def world_of(faults: Iterable[Fault], tools: tuple[ToolSpec, ...] = TOOLS) -> World:
-    """Return the world with these faults; *tools* are on offer."""
+
+def world_of(faults: Iterable[Fault], tools: Iterable[Tool] = TOOLS) -> World:
+    """Return the world with these faults; those of *tools* that go with them are on offer."""
     has = frozenset(faults)
+    kept = tuple(tool for tool in tools if tool.fault is None or tool.fault in has)
+    specs = tuple(tool.spec for tool in kept)
+    short = tuple(attrs.evolve(spec, max_result_chars=10) for spec in specs[:1])
     return World(
         faults=has,
-        tools=tools,
-        said=_said(has),
+        tools=kept,
+        said=_said(has, tuple(spec.name for spec in specs)),
         done=_done(has),
-        other_tools=OTHER_TOOLS if Fault.TOOL_CHANGES in has else (tools,),
+        other_tools=(specs, (), short) if Fault.TOOL_CHANGES in has else (specs,),
         aborts=(AbortKind.HARD, AbortKind.SUBMIT),
         minutes=(0, 9) if Fault.IDLE_TIME in has else (0,),
     )
@@ -196,7 +233,7 @@ def _texts(has: frozenset[Fault]) -> tuple[str, ...]:
     return ("yes", *_when(has, Fault.ODD_TEXTS, "", " ", LONG, SURROGATE))
 
 
-def _said(has: frozenset[Fault]) -> Said:
+def _said(has: frozenset[Fault], names: tuple[str, ...]) -> Said:
     texts = _texts(has)
     stops = (Stop.END_TURN, Stop.TOOL_USE)
     cut = _when(has, Fault.TRUNCATION, Stop.MAX_TOKENS, Stop.MAX_TOKENS)
@@ -213,8 +250,8 @@ def _said(has: frozenset[Fault]) -> Said:
         cleared_tokens=(0, *_when(has, Fault.USAGE, 900)),
         failures=_failures(has),
         call_ids=_when(has, Fault.REUSED_IDS, "a", "b", "c", "", "call_7"),
-        call_inputs=("{}", '{"path":"x"}'),
-        facts=_facts(has),
+        call_inputs=(("{}", ""), ('{"path":"x"}', ""), *_when(has, Fault.BAD_CALLS, ("{}", "[1]"))),
+        call_names=(*names, *_when(has, Fault.BAD_CALLS, "nothing")) or ("nothing",),
     )
 
 
@@ -235,22 +272,6 @@ def _failures(has: frozenset[Fault]) -> tuple[Failure, ...]:
         *_when(has, Fault.OVERLOADS, Failure(kinds.RATE_LIMITED, "words", retry_after_ms=400_000)),
     )
     return (*(Failure(kind, "words") for kind in named), *waits)
-
-
-def _facts(has: frozenset[Fault]) -> Mapping[str, tuple[Any, ...]]:
-    bad, unsafe = Fault.BAD_CALLS in has, Fault.UNSAFE_CALLS in has
-    refused = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
-    return MappingProxyType(
-        {
-            "known": (True, True, True, False) if bad else (True,),
-            "valid": (True, True, True, False) if bad else (True,),
-            "safe": (True, False) if unsafe else (True,),
-            "verdict": (Verdict.ALLOW, *refused) if Fault.DENIALS in has else (Verdict.ALLOW,),
-            "interrupt": tuple(Interrupt),
-            "idempotent": (False, True),
-            "shell": (False, True) if unsafe else (False,),
-        }
-    )
 
 
 def _done(has: frozenset[Fault]) -> Done:
@@ -290,8 +311,3 @@ def _done(has: frozenset[Fault]) -> Done:
         compactor_failures=_when(has, Fault.COMPACTOR_FAILURES, *broken),
         side=("did it", *_when(has, Fault.SIDE_FAILURES, None)),
     )
-
-
-def facts_of(world: World, pick: Pick) -> CallFacts:
-    """Return what the border may know of a call."""
-    return CallFacts(**{field: pick(options) for field, options in world.said.facts.items()})

@@ -26,7 +26,15 @@ from stepfold.engine.effects import (
     Summarise,
     Wait,
 )
-from stepfold.engine.events import HookVerdict, PrefetchKind, Stop, StreamClosed, StreamFailed
+from stepfold.engine.events import (
+    CallFacts,
+    HookVerdict,
+    PrefetchKind,
+    Stop,
+    StreamClosed,
+    StreamFailed,
+    Verdict,
+)
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message, Origin, ToolUse, user_text
 
@@ -108,13 +116,27 @@ def test_every_fault_changes_what_is_said(fault: Fault) -> None:
     course = {Fault.ABORTS, Fault.DEATHS, Fault.QUEUE, Fault.STRAYS, Fault.MORE_RUNS, Fault.SERVER_CALLS}
     with_it, without = world_of({fault}), world_of(NO_FAULTS)
 
-    parts = ("said", "done", "other_tools", "minutes")
+    parts = ("tools", "said", "done", "other_tools", "minutes")
     same = all(getattr(with_it, part) == getattr(without, part) for part in parts)
     assert same == (fault in course)
 
 
 def test_calls_without_reuse_get_new_ids() -> None:
-    made = call(world_of(NO_FAULTS), 1, first, (), "call_9")
+    made = call(world_of(NO_FAULTS), 1, first, "call_9")
     assert isinstance(made.block, ToolUse)
-    assert "call_9" == made.block.id
-    assert made.facts is not None
+    assert ("call_9", CallFacts(safe=True)) == (made.block.id, made.facts)
+
+
+def test_bad_calls_are_known_to_be_bad() -> None:
+    pick = random.Random(2).choice
+    made = {call(world_of({Fault.BAD_CALLS}), 1, pick, "c").facts for _ in range(100)}
+
+    assert {True, False} == {facts.known for facts in made if facts is not None}
+    assert CallFacts(valid=False, problem="The input is no JSON object.") in made
+
+
+def test_what_is_unsafe_or_denied_comes_with_its_fault_only() -> None:
+    assert all(tool.facts.safe for tool in world_of(ALL_FAULTS - {Fault.UNSAFE_CALLS, Fault.DENIALS}).tools)
+    verdicts = {tool.facts.verdict for tool in world_of(ALL_FAULTS - {Fault.DENIALS}).tools}
+    assert {Verdict.ALLOW} == verdicts
+    assert set(Verdict) == {tool.facts.verdict for tool in world_of({Fault.DENIALS}).tools}
