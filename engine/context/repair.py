@@ -13,8 +13,10 @@ from typing import TypeVar
 
 import attrs
 
+from stepfold.engine.context.places import belongs, order_of, result_part
 from stepfold.engine.messages import (
     Block,
+    Media,
     Message,
     Opaque,
     Origin,
@@ -27,6 +29,7 @@ from stepfold.engine.messages import (
 )
 
 MISSING = "[No result: this call was never answered.]"
+WORDLESS = "[This call failed without a word.]"
 SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 B = TypeVar("B", bound=Block)
 
@@ -42,7 +45,8 @@ class Repaired:
 def repair(messages: Sequence[Message]) -> Repaired:
     """Return *messages* in a form that the API accepts, with a report of every change."""
     report: list[str] = []
-    cleaned = [_evolved(message, _without_empty_text(message.content, report)) for message in messages]
+    at_home = [_evolved(message, _at_home(message, report)) for message in messages]
+    cleaned = [_evolved(message, _without_empty_text(message.content, report)) for message in at_home]
     kept = [message for message in cleaned if message.content or message.origin is Origin.BOUNDARY]
     _count(report, len(cleaned) - len(kept), "empty messages dropped")
     paired = _pair(kept, report)
@@ -51,7 +55,8 @@ def repair(messages: Sequence[Message]) -> Repaired:
     _count(report, len(sound) - len(full), "messages left empty dropped")
     plain = [_evolved(message, _encodable(message.content)) for message in full]
     _count(report, sum(a is not b for a, b in zip(full, plain, strict=True)), "lone surrogates replaced")
-    return Repaired(tuple(plain), tuple(report))
+    order = _systems_placed(plain, report)
+    return Repaired(tuple(order), tuple(report))
 
 
 def _evolved(message: Message, content: tuple[Block, ...]) -> Message:
@@ -63,21 +68,46 @@ def _count(report: list[str], number: int, what: str) -> None:
         report.append(f"{number} {what}")
 
 
+def _at_home(message: Message, report: list[str]) -> tuple[Block, ...]:
+    """Return the blocks that a message of this role may hold; results in an answer are told apart."""
+    kept = []
+    for block in message.content:
+        if belongs(block, message.role) or isinstance(block, ToolResult):
+            kept.append(block)
+        else:
+            name = block.type if isinstance(block, Media | Opaque) else type(block).__name__
+            _count(report, 1, f"{name} in a message of the {message.role} dropped")
+    return tuple(kept)
+
+
+def _systems_placed(messages: list[Message], report: list[str]) -> list[Message]:
+    """Put each message of the system where one may stand."""
+    order = order_of([(message.role, message.content) for message in messages], open_end=True)
+    if order != list(range(len(messages))):
+        _count(report, 1, "move of system messages behind what the user says")
+    return [messages[place] for place in order]
+
+
 def _without_empty_text(content: tuple[Block, ...], report: list[str]) -> tuple[Block, ...]:
-    kept = tuple(_without_blank_parts(block) for block in content if not _blank(block))
+    kept = [block for block in content if not _blank(block)]
     _count(report, len(content) - len(kept), "empty text blocks dropped")
-    return kept
+    sound = tuple(_sound_parts(block) for block in kept)
+    _count(report, sum(a is not b for a, b in zip(kept, sound, strict=True)), "results with parts put right")
+    return sound
 
 
 def _blank(block: Block) -> bool:
     return isinstance(block, Text) and not block.text.strip()
 
 
-def _without_blank_parts(block: Block) -> Block:
-    """A result may be empty, but none of its texts may."""
-    if isinstance(block, ToolResult) and any(map(_blank, block.content)):
-        return attrs.evolve(block, content=tuple(part for part in block.content if not _blank(part)))
-    return block
+def _sound_parts(block: Block) -> Block:
+    """A result may be empty, but none of its texts may; one that is an error needs words."""
+    if not isinstance(block, ToolResult):
+        return block
+    content = tuple(part for part in block.content if result_part(part) and not _blank(part))
+    if block.is_error and not content:
+        content = (Text(WORDLESS),)
+    return block if content == block.content else attrs.evolve(block, content=content)
 
 
 def _pair(messages: list[Message], report: list[str]) -> list[Message]:
@@ -184,7 +214,7 @@ def _order_results(
         return rest
     first = group[0].content
     whole = first[: len(results)] == results and first[len(results) :] == rest[0].content
-    if whole and all(a is b for a, b in zip(group[1:], rest[1:], strict=True)):
+    if whole and group[0].role is Role.USER and all(a is b for a, b in zip(group[1:], rest[1:], strict=True)):
         return group
     return [Message(Role.USER, results, Origin.RESULTS), *(m for m in rest if m.content)]
 

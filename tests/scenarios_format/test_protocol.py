@@ -34,6 +34,10 @@ def assistant(*blocks: Wire) -> Wire:
     return {"role": "assistant", "content": list(blocks)}
 
 
+def system(*blocks: Wire) -> Wire:
+    return {"role": "system", "content": list(blocks)}
+
+
 THINKING = {"type": "thinking", "thinking": "", "signature": "s"}
 SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
@@ -48,7 +52,13 @@ GOOD = {
     "a server call that is open": [user(text()), assistant(SEARCH, call("t1")), user(result("t1"))],
     "a server call and its result": [user(text()), assistant(SEARCH, FOUND), user(text())],
     "an image": [user({"type": "image", "source": {}})],
-    "a system message at the end": [user(text()), {"role": "system", "content": [text()]}],
+    "a system message at the end": [user(text()), system(text())],
+    "a system message before an answer": [user(text()), system(text()), assistant(text()), user(text())],
+    "a system message behind a server result": [
+        user(text()), assistant(SEARCH, FOUND), system(text()), assistant(text()), user(text())
+    ],
+    "a change of the tools": [user(text()), system({"type": "tool_addition", "tool": {}})],
+    "an empty result": [user(text()), assistant(call("t1")), user(result("t1"))],
 }
 BAD = {
     "no messages": ([], "no messages"),
@@ -88,18 +98,50 @@ BAD = {
     "an input that is no object": (
         [user(text()), assistant(call("t1", input="{}")), user(result("t1"))], "no object"
     ),
-    "a call of the user": ([user(call("t1"))], "holds a call"),
-    "a result in an answer": ([user(text()), assistant(result("t1")), user(text())], "holds a result"),
+    "a call of the user": ([user(call("t1"))], "of the user holds a tool_use"),
+    "thinking of the user": ([user(text(), THINKING)], "of the user holds a thinking"),
+    "a server call of the user": ([user(SEARCH, FOUND)], "of the user holds a server_tool_use"),
+    "a result in an answer": (
+        [user(text()), assistant(result("t1")), user(text())], "of the assistant holds a tool_result"
+    ),
+    "an image in an answer": (
+        [user(text()), assistant({"type": "image", "source": {}}), user(text())], "holds a image"
+    ),
+    "a change of the tools by the user": ([user(text(), {"type": "tool_addition"})], "holds a tool_addition"),
+    "a call within a result": (
+        [user(text()), assistant(call("t1")), user(result("t1", SEARCH))], "server_tool_use within a result"
+    ),
+    "an error without a word": (
+        [user(text()), assistant(call("t1")), user({**result("t1"), "is_error": True})], "without a word"
+    ),
     "a server result without its call": (
         [user(text()), assistant(FOUND, text()), user(text())], "without its call"
     ),
     "a second server result": (
         [user(text()), assistant(SEARCH, FOUND, FOUND), user(text())], "second web_search_tool_result"
     ),
+    "a second use of a server call id": (
+        [user(text()), assistant(SEARCH, SEARCH, FOUND), user(text())], "server call id s1 again"
+    ),
+    "a server call without its result": (
+        [user(text()), assistant(SEARCH, text()), user(text())], "server call without its result"
+    ),
+    "a server call that is open beside words": (
+        [user(text()), assistant(SEARCH, call("t1")), user(result("t1"), text())], "without its result"
+    ),
     "a lone surrogate": ([user(text("a\ud800"))], "UTF-8"),
     "a system message before the user": (
-        [user(text()), {"role": "system", "content": [text()]}, user(text())], "system"
+        [user(text()), system(text()), user(text())], "the system's, before user"
     ),
+    "a system message first": ([system(text()), assistant(text()), user(text())], "behind nothing"),
+    "a system message behind an answer": (
+        [user(text()), assistant(text()), system(text()), assistant(text()), user(text())], "behind assistant"
+    ),
+    "a system message between results and words": (
+        [user(text()), assistant(call("t1")), user(result("t1")), system(text()), user(text())], "before user"
+    ),
+    "two system messages": ([user(text()), system(text()), system(text())], "both of the system"),
+    "an image of the system": ([user(text()), system({"type": "image", "source": {}})], "holds a image"),
 }  # fmt: skip
 
 

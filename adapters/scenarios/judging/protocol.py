@@ -15,6 +15,9 @@ from typing import Any, TypeAlias
 Wire: TypeAlias = Mapping[str, Any]
 ROLES = ("user", "assistant", "system")
 HIDDEN = ("thinking", "redacted_thinking")
+ANSWERS_ONLY = (*HIDDEN, "tool_use", "server_tool_use", "mcp_tool_use")
+USERS_ONLY = ("tool_result", "image", "document")
+SYSTEMS_ONLY = ("tool_addition", "tool_removal")
 
 
 def complaints(messages: Sequence[Wire], *, resend: bool = False) -> list[str]:
@@ -29,9 +32,11 @@ def complaints(messages: Sequence[Wire], *, resend: bool = False) -> list[str]:
     if not messages:
         return ["the request has no messages"]
     found += _roles(messages, resend)
+    found += _system(messages)
     found += _contents(messages, resend)
+    found += _speakers(messages)
     found += _calls(messages, resend)
-    found += _server_pairs(messages)
+    found += _server_pairs(messages, resend)
     found += _encoding(messages)
     return found
 
@@ -51,12 +56,47 @@ def _roles(messages: Sequence[Wire], resend: bool) -> Iterator[str]:
             yield f"message {number} has the role {role!r}"
         elif role == before:
             yield f"messages {number - 1} and {number} are both of the {role}"
-        after = messages[number]["role"] if number < len(messages) else ""
-        if role == "system" and (before not in ("user", "assistant") or after == "user"):
-            yield f"message {number} is the system's, between {before or 'nothing'} and {after or 'the end'}"
         before = role
     if before == "assistant" and not resend:
         yield "the request ends with an answer"
+
+
+def _system(messages: Sequence[Wire]) -> Iterator[str]:
+    """The system speaks behind a user or a server's result, and before an answer or at the end."""
+    for number, message in enumerate(messages, 1):
+        if message.get("role") != "system":
+            continue
+        before = messages[number - 2] if number > 1 else {}
+        after = messages[number].get("role", "") if number < len(messages) else ""
+        last = _blocks(before)[-1:] or [{}]
+        answered = _is_server_result(str(last[0].get("type", "")))
+        if not (before.get("role") == "user" or (before.get("role") == "assistant" and answered)):
+            yield f"message {number} is the system's, behind {before.get('role') or 'nothing'}"
+        if after not in ("assistant", ""):
+            yield f"message {number} is the system's, before {after}"
+
+
+def _speakers(messages: Sequence[Wire]) -> Iterator[str]:
+    """Calls and thinking are the answer's, results and media the user's; the system says text."""
+    for number, message in enumerate(messages, 1):
+        role = message.get("role")
+        for block in _blocks(message):
+            kind = str(block.get("type", ""))
+            if role != _speaker(kind, str(role)):
+                yield f"message {number} of the {role} holds a {kind}"
+
+
+def _speaker(kind: str, role: str) -> str:
+    """Return the one role whose messages may hold a block of *kind*; *role* where any may."""
+    if kind in ANSWERS_ONLY or _is_server_result(kind):
+        return "assistant"
+    if kind in USERS_ONLY:
+        return "user"
+    return "system" if kind in SYSTEMS_ONLY else role
+
+
+def _is_server_result(kind: str) -> bool:
+    return kind.endswith("_tool_result")
 
 
 def _contents(messages: Sequence[Wire], resend: bool) -> Iterator[str]:
@@ -82,8 +122,11 @@ def _text_problems(number: int, block: Wire) -> Iterator[str]:
     elif kind == "text" and not block.get("text"):
         yield f"message {number} has an empty text"
     elif kind == "tool_result":
+        if block.get("is_error") and not block.get("content"):
+            yield f"message {number} has an error without a word"
         for part in _blocks(block):
-            if part.get("type") in ("tool_use", "tool_result", *HIDDEN):
+            inner = str(part.get("type", ""))
+            if inner in (*ANSWERS_ONLY, "tool_result") or _is_server_result(inner):
                 yield f"message {number} has a {part['type']} within a result"
             yield from _text_problems(number, part)
 
@@ -105,15 +148,11 @@ def _calls(messages: Sequence[Wire], resend: bool) -> Iterator[str]:
         blocks = _blocks(message)
         results = [block for block in blocks if block.get("type") == "tool_result"]
         if message.get("role") != "user":
-            if results:
-                yield f"message {number} of the {message.get('role')} holds a result"
             if open_calls:
                 yield f"message {number} comes before the results of {', '.join(open_calls)}"
             yield from _new_calls(number, blocks, used)
             open_calls = [block.get("id", "") for block in blocks if block.get("type") == "tool_use"]
             continue
-        if any(block.get("type") == "tool_use" for block in blocks):
-            yield f"message {number} of the user holds a call"
         got = [block.get("tool_use_id", "") for block in results]
         if got != open_calls:
             wanted = ", ".join(open_calls) or "none"
@@ -141,19 +180,32 @@ def _new_calls(number: int, blocks: list[Wire], used: set[str]) -> Iterator[str]
             yield f"message {number} has a call without a tool: {name}"
 
 
-def _server_pairs(messages: Sequence[Wire]) -> Iterator[str]:
-    """A result of the server's own tools stands behind its call, and once."""
-    asked: set[str] = set()
+def _server_pairs(messages: Sequence[Wire], resend: bool) -> Iterator[str]:
+    """
+    A result of the server's own tools stands behind its call, and once; so does a call.
+
+    Without a result yet is only what the server goes on with: a call of a
+    paused answer, or of one whose client calls are being answered.
+    """
+    asked: dict[str, int] = {}
     answered: set[str] = set()
     for number, message in enumerate(messages, 1):
         for block in _blocks(message):
             kind = str(block.get("type", ""))
             if kind in ("server_tool_use", "mcp_tool_use"):
-                asked.add(block.get("id", ""))
-            elif kind.endswith("_tool_result"):
+                name = block.get("id", "")
+                if name in asked:
+                    yield f"message {number} uses the server call id {name} again"
+                asked.setdefault(name, number)
+            elif _is_server_result(kind):
                 name = block.get("tool_use_id", "")
                 if name not in asked:
                     yield f"message {number} has a {kind} without its call: {name}"
                 elif name in answered:
                     yield f"message {number} has a second {kind} for {name}"
                 answered.add(name)
+    results_last = all(block.get("type") == "tool_result" for block in _blocks(messages[-1]))
+    going_on = len(messages) if resend else len(messages) - 1 if results_last else 0
+    for name, number in asked.items():
+        if name not in answered and number != going_on:
+            yield f"message {number} has a server call without its result: {name}"

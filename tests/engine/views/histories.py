@@ -59,6 +59,19 @@ answers = st.builds(
 questions = st.builds(
     Message, st.just(Role.USER), st.lists(heard, max_size=4).map(tuple), st.just(Origin.PROMPT)
 )
+change = Opaque("tool_removal", '{"type":"tool_removal","tool":{"type":"tool_reference","name":"read"}}')
+blocks: st.SearchStrategy[Block] = st.one_of(said, heard, st.just(change))
+# Whoever says whatever, in any order.
+anything = st.lists(
+    st.builds(
+        Message,
+        st.sampled_from([Role.USER, Role.ASSISTANT, Role.ASSISTANT, Role.SYSTEM]),
+        st.lists(blocks, max_size=4).map(tuple),
+        st.just(Origin.PROMPT),
+        st.sampled_from(["", "main", "other"]),
+    ),
+    max_size=8,
+)
 broken = st.lists(st.one_of(answers, questions, questions, st.just(boundary)), max_size=8)
 
 

@@ -6,6 +6,7 @@ The specification, section 7; checked against a protocol checker that shares no 
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
@@ -28,7 +29,7 @@ from stepfold.engine.messages import (
     ToolUse,
     user_text,
 )
-from tests.engine.views.histories import broken, server_call, server_result, sound
+from tests.engine.views.histories import IMAGE, anything, broken, server_call, server_result, sound
 
 HM = Thinking("hm", "sig")
 
@@ -50,6 +51,10 @@ def sent(*messages: Message, **more: object) -> list[tuple[str, tuple[Block, ...
     """Return role and blocks of what goes out."""
     out = request_messages(order(*messages, **more))  # type: ignore[arg-type]
     return [(message.role.value, message.content) for message in out]
+
+
+def ruled(*blocks: Block) -> Message:
+    return Message(Role.SYSTEM, blocks)
 
 
 ASK = heard(Text("q"))
@@ -132,6 +137,68 @@ def test_a_server_call_stays_pending_while_client_calls_of_its_answer_are_answer
     assert answer.content == sent(ASK, answer, heard(ToolResult("a")))[1][1]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        server_result("s"),  # no call
+        ToolResult("a", (Text("r"),)),  # results are the user's
+        IMAGE,
+    ],
+)
+def test_what_no_answer_may_hold_does_not_go_back(odd: Block) -> None:
+    answer = said(odd, server_call("t"), server_result("t"), Text("x"))
+
+    assert answer.content[1:] == sent(ASK, answer, ASK)[1][1]
+
+
+def test_server_calls_and_results_go_out_once() -> None:
+    pair = (server_call("s"), server_result("s"))
+
+    assert pair == sent(ASK, said(*pair, server_result("s")), said(*pair), ASK)[1][1]
+    assert (*pair, Text("x")) == sent(ASK, said(server_result("s"), *pair, Text("x")), ASK)[1][1]
+
+
+def test_what_is_the_answers_does_not_go_out_as_the_users() -> None:
+    assert [Text("q")] == list(sent(heard(ToolUse("a", "read"), HM, server_call("s"), Text("q")))[0][1])
+
+
+def test_an_error_without_a_word_gets_one() -> None:
+    ((result,),) = [sent(ASK, said(ToolUse("a", "r")), heard(ToolResult("a", (), True)))[2][1]]
+
+    assert isinstance(result, ToolResult)
+    assert result.content
+
+
+S = ruled(Text("s"))
+X = said(Text("x"))
+PAIR = (server_call("s"), server_result("s"))
+CALL, RESULT = said(ToolUse("a", "read")), heard(ToolResult("a"))
+
+
+@pytest.mark.parametrize(
+    ("messages", "roles"),
+    [
+        ([ASK, S, X, ASK], "user system assistant user"),
+        ([ASK, S], "user system"),
+        ([ASK, S, S], "user system"),
+        ([S, ASK], "user system"),
+        ([ASK, X, S, ASK], "user assistant user system"),
+        ([ASK, CALL, RESULT, S, ASK], "user assistant user system"),
+        ([ASK, CALL, S, RESULT], "user assistant user system"),
+        ([ASK, X, S, X, ASK, X, ASK], "user assistant user system assistant user"),
+        ([ASK, said(HM), S, ASK], "user system"),
+        ([ASK, said(*PAIR), S, X, ASK], "user assistant system assistant user"),
+    ],
+)
+def test_the_system_speaks_only_where_it_may(messages: list[Message], roles: str) -> None:
+    assert roles == " ".join(role for role, _ in sent(*messages))
+
+
+def test_behind_a_paused_answer_the_system_has_nothing_to_say() -> None:
+    assert "user system assistant" == " ".join(role for role, _ in sent(ASK, X, S, X, resend=True))
+    assert "assistant" == " ".join(role for role, _ in sent(S, X, resend=True))
+
+
 def test_an_unknown_block_is_echoed_untouched() -> None:
     block = Opaque("thing_of_tomorrow", '{"type":"thing_of_tomorrow","x":[1.50]}')
 
@@ -144,8 +211,8 @@ def test_lone_surrogates_are_replaced_where_it_is_allowed() -> None:
     assert [("user", (Text("a\ufffd"),))] == out
 
 
-@settings(max_examples=300)
-@given(broken)
+@settings(max_examples=400)
+@given(st.one_of(broken, anything))
 def test_every_repaired_view_makes_a_valid_request(messages: list[Message]) -> None:
     view = (*repair(messages).messages, user_text("go", Origin.PROMPT))
     for model in ("main", "other"):
