@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
 
 import attrs
 
@@ -15,6 +16,7 @@ AUTOCOMPACT_MARGIN_TOKENS: Final = 13_000
 BLOCKING_MARGIN_TOKENS: Final = 3_000
 WARNING_MARGIN_TOKENS: Final = 20_000
 TASK_BUDGET_FLOOR_TOKENS: Final = 20_000
+MOST: Final = 1_000_000_000_000  # of anything: sums of such numbers stay far under 64 bits
 SOURCE: Final = re.compile(r"user|agent|agent:.+|compact|session_memory|collapse")
 
 
@@ -52,66 +54,106 @@ class ModelSpec:
     cache_creation_price: int | None = None
 
 
-class ConfigError(ValueError):
-    """A key of Config is unknown or its value impossible; ``key`` names it."""
+PRICES: Final = ("input_price", "output_price", "cache_read_price", "cache_creation_price")
 
-    def __init__(self, key: str, problem: str) -> None:
-        super().__init__(f"{key}: {problem}")
+
+class ConfigError(ValueError):
+    """
+    A value of Config is impossible.
+
+    Args:
+        key: The key that has it.
+        problem: What is wrong with it.
+        allowed: What would be right.
+    """
+
+    def __init__(self, key: str, problem: str, allowed: str) -> None:
+        super().__init__(f"{key}: {problem}; wanted {allowed}")
         self.key = key
         self.problem = problem
+        self.allowed = allowed
 
 
-def _whole(low: int, high: int | None = None, *, off: bool = False) -> Any:
+def _shown(value: object) -> str:
+    """Return *value* for people; integers beyond any limit have no text in Python."""
+    if type(value) is int and abs(value) > 10 * MOST:
+        return f"a number of {value.bit_length()} bits"
+    return repr(value)
+
+
+def _refuse(key: str, value: object, allowed: str) -> NoReturn:
+    raise ConfigError(key, f"{_shown(value)} is not allowed", allowed)
+
+
+def _whole(low: int, high: int = MOST, *, off: bool = False) -> Any:
     """Return a validator for integers from *low* to *high*; None is allowed where *off* says so."""
-    allowed = f"a whole number >= {low}" if high is None else f"a whole number from {low} to {high}"
-    allowed += ", or nothing (off)" if off else ""
+    or_off = ', or off (None; "off" in a file)' if off else ""
 
     def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-        if value is None and off:
-            return
-        if type(value) is not int or value < low or (high is not None and value > high):
-            raise ConfigError(attribute.name, f"{value!r} is not allowed; wanted {allowed}")
+        if not (value is None and off) and not (type(value) is int and low <= value <= high):
+            _refuse(attribute.name, value, _range(low, high, value) + or_off)
 
     return check
 
 
-def _is(kind: type) -> Any:
-    def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-        if type(value) is not kind:
-            raise ConfigError(attribute.name, f"{value!r} is not allowed; wanted {kind.__name__}")
+def _range(low: int, high: int, value: object) -> str:
+    """Return what is allowed instead of *value*; the limit of everything is named to who goes over it."""
+    over = type(value) is int and value > high
+    return f"a whole number >= {low}" + (f" and <= {high}" if over or high != MOST else "")
 
-    return check
+
+def _flag(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not bool:
+        _refuse(attribute.name, value, "bool (true or false)")
+
+
+def _text(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not str:
+        _refuse(attribute.name, value, "a text")
+
+
+def _name(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not str or not value.strip():
+        _refuse(attribute.name, value, "a name that is not empty")
 
 
 def _source(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if type(value) is not str or not SOURCE.fullmatch(value):
-        raise ConfigError(
-            "source",
-            f"{value!r} is not allowed; wanted user, agent, agent:NAME, compact, session_memory or collapse",
-        )
+        _refuse("source", value, "user, agent, agent:NAME, compact, session_memory or collapse")
 
 
 def _names(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if type(value) is not tuple or not all(type(name) is str and name for name in value):
-        raise ConfigError(attribute.name, f"{value!r} is not allowed; wanted a list of names")
+    if type(value) is not tuple or not all(type(name) is str and name.strip() for name in value):
+        _refuse(attribute.name, value, "a list of names that are not empty")
     if len(set(value)) != len(value):
-        raise ConfigError(attribute.name, f"{value!r} names one twice")
+        raise ConfigError(attribute.name, f"{value!r} names one twice", "each name once")
 
 
 def _hooks(instance: object, attribute: attrs.Attribute[Any], value: tuple[HookSpec, ...]) -> None:
-    for hook in value:
-        if type(hook.max_blocks) is not int or hook.max_blocks < 1:
-            problem = f"max_blocks of {hook.name!r} is {hook.max_blocks!r}; wanted a whole number >= 1"
-            raise ConfigError(attribute.name, problem)
     _names(instance, attribute, tuple(hook.name for hook in value))
+    for hook in value:
+        if type(hook.max_blocks) is not int or not 1 <= hook.max_blocks <= MOST:
+            problem = f"max_blocks of {hook.name!r} is {_shown(hook.max_blocks)}"
+            raise ConfigError(attribute.name, problem, _range(1, MOST, hook.max_blocks))
 
 
 def _models(instance: object, attribute: attrs.Attribute[Any], value: tuple[ModelSpec, ...]) -> None:
     _names(instance, attribute, tuple(model.name for model in value))
     for model in value:
-        if model.context_window_tokens < 1 or model.max_output_tokens < 1:
-            problem = f"{model.name!r} needs a window and an output of at least 1 token"
-            raise ConfigError(attribute.name, problem)
+        for key, low, number in _numbers(model):
+            if type(number) is not int or not low <= number <= MOST:
+                problem = f"{key} of {model.name!r} is {_shown(number)}"
+                raise ConfigError(attribute.name, problem, _range(low, MOST, number))
+
+
+def _numbers(model: ModelSpec) -> Iterator[tuple[str, int, object]]:
+    """Yield name, least value and value of each number that is known of *model*."""
+    yield "context_window_tokens", 1, model.context_window_tokens
+    yield "max_output_tokens", 1, model.max_output_tokens
+    for key in PRICES:
+        price = getattr(model, key)
+        if price is not None:
+            yield key, 0, price
 
 
 @frozen(slots=True)
@@ -154,12 +196,12 @@ class Config:
     """
 
     # models
-    model: str = attrs.field(default="main", validator=_is(str))
+    model: str = attrs.field(default="main", validator=_name)
     fallback_models: tuple[str, ...] = attrs.field(default=(), validator=_names)
     models: tuple[ModelSpec, ...] = attrs.field(default=(), validator=_models)
     source: str = attrs.field(default="user", validator=_source)
-    system_prompt: str = attrs.field(default="", validator=_is(str))
-    thinking: bool = attrs.field(default=True, validator=_is(bool))
+    system_prompt: str = attrs.field(default="", validator=_text)
+    thinking: bool = attrs.field(default=True, validator=_flag)
     context_window_tokens: int = attrs.field(default=200_000, validator=_whole(1))
     model_max_output_tokens: int = attrs.field(default=64_000, validator=_whole(1))
     max_output_tokens: int | None = attrs.field(default=None, validator=_whole(1, off=True))
@@ -176,14 +218,14 @@ class Config:
         default=None, validator=_whole(TASK_BUDGET_FLOOR_TOKENS, off=True)
     )
     # gates
-    autocompact: bool = attrs.field(default=True, validator=_is(bool))
-    reactive_compact: bool = attrs.field(default=True, validator=_is(bool))
-    collapse: bool = attrs.field(default=True, validator=_is(bool))
-    collapse_staging: bool = attrs.field(default=False, validator=_is(bool))
-    streaming_tools: bool = attrs.field(default=True, validator=_is(bool))
-    tool_summaries: bool = attrs.field(default=False, validator=_is(bool))
-    prefetch_memories: bool = attrs.field(default=False, validator=_is(bool))
-    prefetch_skills: bool = attrs.field(default=False, validator=_is(bool))
+    autocompact: bool = attrs.field(default=True, validator=_flag)
+    reactive_compact: bool = attrs.field(default=True, validator=_flag)
+    collapse: bool = attrs.field(default=True, validator=_flag)
+    collapse_staging: bool = attrs.field(default=False, validator=_flag)
+    streaming_tools: bool = attrs.field(default=True, validator=_flag)
+    tool_summaries: bool = attrs.field(default=False, validator=_flag)
+    prefetch_memories: bool = attrs.field(default=False, validator=_flag)
+    prefetch_skills: bool = attrs.field(default=False, validator=_flag)
     # context layers
     snip_above_tokens: int | None = attrs.field(default=None, validator=_whole(1, off=True))
     microcompact_idle_minutes: int | None = attrs.field(default=None, validator=_whole(1, off=True))
@@ -230,11 +272,13 @@ class Config:
 
     def __attrs_post_init__(self) -> None:
         if self.model in self.fallback_models:
-            raise ConfigError("fallback_models", f"{self.model!r} is the first model already")
+            problem = f"{self.model!r} is the first model already"
+            raise ConfigError("fallback_models", problem, "names of other models")
         if self.escalated_output_tokens < self.default_output_tokens:
             raise ConfigError(
                 "escalated_output_tokens",
-                f"{self.escalated_output_tokens} is under default_output_tokens {self.default_output_tokens}",
+                f"{self.escalated_output_tokens} is under default_output_tokens",
+                f"a whole number >= {self.default_output_tokens}",
             )
         if self.max_cost is not None:
             self._check_prices()
@@ -243,6 +287,10 @@ class Config:
         standard = (self.context_window_tokens, self.model_max_output_tokens)
         chain = (self.model, *self.fallback_models)
         models = tuple(named.get(name, ModelSpec(name, *standard)) for name in chain)
+        if self.max_output_tokens is not None and self.max_output_tokens > models[0].max_output_tokens:
+            most = models[0].max_output_tokens
+            problem = f"{self.max_output_tokens} is more than {self.model!r} can put out"
+            raise ConfigError("max_output_tokens", problem, f"a whole number >= 1 and <= {most}")
         object.__setattr__(self, "source_kind", kind)
         object.__setattr__(self, "nested", kind in NESTED)
         object.__setattr__(self, "sub_agent", kind is not SourceKind.USER)
@@ -253,4 +301,5 @@ class Config:
         priced = {spec.name for spec in self.models if None not in (spec.input_price, spec.output_price)}
         for name in (self.model, *self.fallback_models):
             if name not in priced:
-                raise ConfigError("max_cost", f"models has no input_price and output_price for {name!r}")
+                problem = f"models has no input_price and output_price for {name!r}"
+                raise ConfigError("max_cost", problem, "both prices for every model that may be asked")

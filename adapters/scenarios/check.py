@@ -17,7 +17,7 @@ from stepfold.adapters.scenarios.judging.expect import differences
 from stepfold.adapters.scenarios.judging.invariants import violations
 from stepfold.adapters.scenarios.playing.play import Played, play
 from stepfold.adapters.scenarios.reading.load import load
-from stepfold.adapters.scenarios.reading.reader import Malformed
+from stepfold.adapters.toml.reader import Malformed
 
 ALL_OK: Final = 0
 SOME_FAILED: Final = 1

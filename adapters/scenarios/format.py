@@ -176,10 +176,11 @@ Deed: TypeAlias = Abort | Queue | Crash | Close
 
 @attrs.frozen
 class Act:
-    """An ``[[act]]`` table: what happens, and where."""
+    """An ``[[act]]`` table: what happens, and where; ``place`` is for complaints about it."""
 
     at: Point
     do: Deed
+    place: str = attrs.field(default="", eq=False)
 
 
 @attrs.frozen

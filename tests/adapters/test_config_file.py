@@ -8,14 +8,13 @@ import attrs
 import pytest
 
 from stepfold.adapters.config_file import (
-    KEYS,
-    OPTIONAL,
     ConfigFileError,
     HookCommand,
     Settings,
     parse_settings,
     read_settings,
 )
+from stepfold.adapters.toml.config_keys import KEYS, OPTIONAL
 from stepfold.engine.config import Config, ConfigError, HookSpec, ModelSpec
 
 FULL = """
@@ -34,8 +33,8 @@ max_turn = 3
 
 [[models]]
 name = "m1"
-context_window_tokens = 1000
-max_output_tokens = 100
+context_window_tokens = 100_000
+max_output_tokens = 10_000
 input_price = 3
 
 [[stop_hooks]]
@@ -56,16 +55,19 @@ deny = ["bash"]
 def test_everything_a_file_may_say() -> None:
     settings = parse_settings(FULL, "a.toml")
 
-    assert Config(
-        model="m1",
-        fallback_models=("m2", "m3"),
-        max_turns=None,
-        max_output_tokens=5_000,
-        autocompact=False,
-        system_prompt="max_turn = 3\n",
-        models=(ModelSpec("m1", 1000, 100, 3),),
-        stop_hooks=(HookSpec("lint", 1), HookSpec("test", 3)),
-    ) == settings.config()
+    assert (
+        Config(
+            model="m1",
+            fallback_models=("m2", "m3"),
+            max_turns=None,
+            max_output_tokens=5_000,
+            autocompact=False,
+            system_prompt="max_turn = 3\n",
+            models=(ModelSpec("m1", 100_000, 10_000, 3),),
+            stop_hooks=(HookSpec("lint", 1), HookSpec("test", 3)),
+        )
+        == settings.config()
+    )
     assert (HookCommand("lint", "ruff check ."), HookCommand("test", "pytest", 3)) == settings.hooks
     assert (("read", "mcp_*"), (), ("bash",)) == (settings.allow, settings.ask, settings.deny)
 
@@ -93,31 +95,100 @@ def test_every_key_of_config_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
-        ("max_turn = 3", 1, "max_turn: there is no such key; the closest is max_turns"),
-        ("\n\nzzz = 3", 3, "zzz: there is no such key; the closest is "),
-        ("max_turns = 0", 1, "max_turns: 0 is not allowed; wanted a whole number >= 1"),
-        ("max_turns = 1.5", 1, 'max_turns: 1.5 is not allowed; wanted a whole number, or "off"'),
-        ('max_retries = "off"', 1, "max_retries: 'off' is not allowed; wanted a whole number >= 0"),
-        ("max_turns = true", 1, "max_turns: True is not allowed; wanted a whole number"),
-        ('autocompact = "no"', 1, "autocompact: 'no' is not allowed; wanted bool"),
-        ("fallback_models = 3", 1, "fallback_models: 3 is not allowed; wanted a list of names"),
-        ("model = 3", 1, "model: 3 is not allowed; wanted str"),
-        ('source = "boss"', 1, "source: 'boss' is not allowed; wanted user, agent"),
+        ("max_turn = 3", 1, "max_turn: there is no such key (did you mean max_turns?); allowed: max_turns, "),
+        ("\n\nzzz = 3", 3, "zzz: there is no such key; allowed: "),
+        ("max_turns = 0", 1, "max_turns: 0 is not allowed; allowed: a whole number >= 1"),
+        (
+            "max_turns = 1.5",
+            1,
+            'max_turns: 1.5 is not allowed; allowed: a whole number >= 1, or off (None; "off" in a file)',
+        ),
+        ('max_retries = "off"', 1, "max_retries: 'off' is not allowed; allowed: a whole number >= 0"),
+        ("max_turns = true", 1, "max_turns: True is not allowed; allowed: a whole number"),
+        ('autocompact = "no"', 1, "autocompact: 'no' is not allowed; allowed: bool (true or false)"),
+        ("fallback_models = 3", 1, "fallback_models: 3 is not allowed; allowed: a list of names"),
+        ("model = 3", 1, "model: 3 is not allowed; allowed: a name"),
+        ('source = "boss"', 1, "source: 'boss' is not allowed; allowed: user, agent"),
         ("# x\nfallback_models = [\n 'a',\n 'a',\n]", 2, "fallback_models: ('a', 'a') names one twice"),
-        ("source_kind = 'user'", 1, "source_kind: there is no such key; the closest is source"),
+        (
+            "source_kind = 'user'",
+            1,
+            "source_kind: there is no such key (did you mean source?); allowed: source, ",
+        ),
         (FULL.replace("max_blocks", "max_block"), 28, "stop_hooks[2].max_block: there is no such key"),
-        (FULL.replace("max_blocks = 3", "max_blocks = 0"), 21, "stop_hooks: max_blocks of 'test' is 0"),
-        (FULL.replace('command = "pytest"', ""), 25, "stop_hooks[2]: command is missing; wanted a text"),
+        (
+            FULL.replace("max_blocks = 3", "max_blocks = 0"),
+            28,
+            "stop_hooks[2].max_blocks: 0 is not allowed; allowed: a whole",
+        ),
+        (
+            FULL.replace('command = "pytest"', ""),
+            25,
+            "stop_hooks[2].command: missing; allowed: a text that is not empty",
+        ),
         (FULL.replace("price = 3", "price = 'x'"), 19, "models[1].input_price: 'x' is not allowed"),
         (FULL.replace('["bash"]', '"bash"'), 32, "permissions.deny: 'bash' is not allowed"),
-        ("[permissions]\nrefuse = []", 2, "permissions.refuse: there is no such key; allowed are allow, ask"),
-        ("permissions = 3", 1, "permissions: wanted a table"),
-        ("stop_hooks = ['a']", 1, "stop_hooks: wanted tables: write [[stop_hooks]]"),
-        ("models = 3", 1, "models: wanted tables"),
+        (
+            "[permissions]\nrefuse = []",
+            2,
+            "permissions.refuse: there is no such key; allowed: allow, ask, deny",
+        ),
+        ("permissions = 3", 1, "permissions: 3 is not a table; allowed: a table of allow, ask, deny"),
+        ("stop_hooks = ['a']", 1, "stop_hooks[1]: 'a' is not a table; allowed: a table of name, command"),
+        ("models = 3", 1, "models: 3 is not allowed; allowed: a list of tables"),
         ("max_turns = 3\nmax_turns = 4", 2, "is not TOML: Cannot overwrite a value"),
         ("# x\na = [\n 1,\n", 2, "is not TOML: "),
         ("a = 1\nb = [1, }]\nc = 2", 2, "is not TOML: "),
-        ("a = " + "[" * 5_000, 1, "is not TOML: "),
+        ("a = " + "[" * 5_000, 1, "is nested too deeply; allowed: at most 100 levels"),
+        ("# x\na = 1" + "0" * 5_000, 2, "a: is a number of more than 64 bits; allowed: from -922"),
+        (
+            FULL.replace('"test"', '"lint"'),
+            26,
+            "stop_hooks[2].name: 'lint' is there twice; allowed: a name of",
+        ),
+        (
+            FULL.replace('"m1"\ncontext', '"m9"\ncontext').replace(
+                "[[stop", '[[models]]\nname="m9"\ncontext_window_tokens=1\nmax_output_tokens=1\n[[stop', 1
+            ),
+            22,
+            "models[2].name: 'm9' is there twice",
+        ),
+        ("model = ' '", 1, "model: ' ' is not allowed; allowed: a name that is not empty"),
+        (
+            "fallback_models = ['main']",
+            1,
+            "fallback_models: 'main' is the first model already; allowed: names",
+        ),
+        (
+            "escalated_output_tokens = 5",
+            1,
+            "escalated_output_tokens: 5 is under default_output_tokens; allowed",
+        ),
+        (
+            "max_turns = 1_000_000_000_001",
+            1,
+            "max_turns: 1000000000001 is not allowed; allowed: a whole number >= 1 and <= 1000000000000",
+        ),
+        (
+            "max_output_tokens = 64_001",
+            1,
+            "max_output_tokens: 64001 is more than 'main' can put out; allowed: a ",
+        ),
+        (
+            "context_window_tokens = 23_000",
+            1,
+            "context_window_tokens: 'main' has a window of 23000 tokens, in wh",
+        ),
+        (
+            FULL.replace("100_000", "12_999"),
+            17,
+            "models[1].context_window_tokens: 'm1' has a window of 12999 tok",
+        ),
+        (
+            FULL.replace("price = 3", "price = -1"),
+            19,
+            "models[1].input_price: -1 is not allowed; allowed: a whole",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(text: str, line: int, problem: str) -> None:

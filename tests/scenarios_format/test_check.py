@@ -77,7 +77,8 @@ def test_a_malformed_file_wins_and_does_not_stop_the_others(folder: Path) -> Non
 
     assert 2 == code
     assert 5 == len(lines)
-    assert lines[2].startswith(f"MALFORMED {broken}:14: expect.colour: unknown key; allowed: terminal, ")
+    words = "expect.colour: there is no such key; allowed: terminal, "
+    assert lines[2].startswith(f"MALFORMED {broken}:14: {words}")
     assert lines[3].startswith("ok  ")
     assert "4 scenarios: 2 ok, 1 failed, 1 malformed" == lines[4]
 
@@ -99,7 +100,7 @@ def test_json_is_one_object_a_line(folder: Path) -> None:
     } == good
     assert (False, 2) == (bad["ok"], len(bad["differences"]))
     assert (False, 14, "expect.colour") == (broken["ok"], broken["line"], broken["key"])
-    assert "unknown key" in broken["error"]
+    assert "there is no such key" in broken["error"]
     assert {"scenario", "ok", "differences", "terminal", "transitions", "model_calls"} <= set(broken)
     assert [broken["error"]] == broken["differences"]
     assert "terminal" in broken["allowed"]

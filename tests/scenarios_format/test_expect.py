@@ -37,6 +37,8 @@ takes = 10
 [[tool]]
 name = "write"
 result = { error = "disk full" }
+[[hook]]
+name = "lint"
 [expect]
 """
 RIGHT = [
@@ -51,7 +53,7 @@ RIGHT = [
     "compactions = 0",
     'tools = { t1 = "completed", t3 = "failed" }',
     'tool_overlap = [["t1", "t2"]]',
-    'no_overlap = [["t1", "t3"], ["t1", "nobody"]]',
+    'no_overlap = [["t1", "t3"], ["t2", "t3"]]',
     "hooks_run = { lint = 0 }",
     "waits_ms = [500]",
     "waits_ms = [400]",
@@ -78,10 +80,13 @@ WRONG = {
     'tool_overlap = [["t1", "t3"]]': "tool_overlap t1 t3: expected at the same time, got one after the other",
     'tool_overlap = [["t1", "t9"]]': "tool_overlap t1 t9: expected at the same time, got t9 did not run",
     'no_overlap = [["t2", "t1"]]': "no_overlap t2 t1: expected one after the other, got at the same time",
+    'no_overlap = [["t1", "t9"]]': "no_overlap t1 t9: expected one after the other, got t9 did not run",
+    'no_overlap = [["a", "b"]]': "no_overlap a b: expected one after the other, got a and b did not run",
+    'no_overlap = [["t1", "t1"]]': "no_overlap t1 t1: expected one after the other, got t1 did not run twice",
     "hooks_run = { lint = 1 }": "hooks_run lint: expected 1, got 0",
     "waits_ms = [501]": "waits_ms: expected at least [501], got [500]",
-    "waits_ms = []": "waits_ms: expected at least [], got [500]",
-    "waits_ms = [500, 500]": "waits_ms: expected at least [500, 500], got [500]",
+    "waits_ms = []": "waits_ms: expected 0 waits [], got 1 [500]",
+    "waits_ms = [500, 500]": "waits_ms: expected 2 waits [500, 500], got 1 [500]",
     "shown_errors = 0": "shown_errors: expected 0, got 1",
     "tombstones = 0": "tombstones: expected 0, got 2",
     'models = ["main"]': "models: expected [main], got [main, main",
@@ -106,6 +111,42 @@ def test_what_is_wrong_is_told(expectation: str, words: str) -> None:
     (difference,) = differences(scenario.expect, play(scenario).observed)
 
     assert difference.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("at", "do", "words"),
+    [
+        ("tool t9 started", "abort hard", "this point never came"),
+        ("call 8 opened", "queue x", "this point never came"),
+        ("call 1 block 5", "crash", "this point never came"),
+        ("hook lint started", "abort submit", "this point never came"),
+        ("compaction started", "close", "this point never came"),
+        ("retry 2 waiting", "abort hard", "this point never came"),
+    ],
+)
+def test_an_act_that_could_not_happen_is_told(at: str, do: str, words: str) -> None:
+    act = f"[[act]]\nat = 'call 1 opened'\ndo = 'queue y'\n[[act]]\nat = '{at}'\ndo = '{do}'\n"
+    scenario = loads(WORLD.replace("[expect]", act))
+
+    assert [f"act 2, line 35 ('{at}': '{do}'): {words}"] == play(scenario).observed.journal.problems
+
+
+@pytest.mark.parametrize("do", ["abort hard", "queue x", "crash", "close"])
+def test_an_act_that_comes_with_the_end_has_happened(do: str) -> None:
+    scenario = loads(WORLD.replace("[expect]", f"[[act]]\nat = 'call 7 closed'\ndo = '{do}'\n"))
+
+    assert [] == play(scenario).observed.journal.problems
+
+
+def test_words_that_come_with_the_end_of_a_run_are_for_the_next() -> None:
+    acts = "[[user]]\ntext = 'more'\n[[act]]\nat = 'call 1 closed'\ndo = 'queue and this'\n"
+    call = "[[model]]\nblocks = [{ tool_use = { id = 't1', name = 'read', input = {} } }]\n"
+    said = "[[model]]\nblocks = [{ text = 'hi' }]\n"
+    scenario = loads(f"title = 't'\n[[user]]\ntext = 'go'\n{said}{call}{said}{acts}[[tool]]\nname = 'read'\n")
+
+    requests = play(scenario).observed.journal.requests
+
+    assert ["and this" in str(request.messages) for request in requests] == [False, False, True]
 
 
 def test_an_answer_of_the_wrong_model_is_told() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stepfold.adapters.scenarios import format as f
-from stepfold.adapters.scenarios.reading.load import deed_of, loads, point_of
-from stepfold.adapters.scenarios.reading.reader import Malformed
+from stepfold.adapters.scenarios.reading.acts import deed_of, point_of
+from stepfold.adapters.scenarios.reading.load import loads
 from stepfold.adapters.scripted import Breaks, Closes, Fails
+from stepfold.adapters.toml.reader import Malformed
 from stepfold.engine.events import AbortKind, CallStatus, HookVerdict, Interrupt, Stop, Usage
 from stepfold.engine.failures import FailureKind
 from stepfold.engine.messages import (
@@ -265,10 +266,10 @@ REFUSED = [
     ("[config]\nmax_turns = 0", 6, "config.max_turns", ">= 1"),
     ("[config]\nmax_turns = true", 6, "config.max_turns", ">= 1"),
     ("[config]\nautocompact = 1", 6, "config.autocompact", "bool"),
-    ("[config]\nmodel = 3", 6, "config.model", "str"),
+    ("[config]\nmodel = 3", 6, "config.model", "a name"),
     ("[config]\nsource = 'robot'", 6, "config.source", "agent:NAME"),
     ("[config]\nfallback_models = ['main']", 6, "config.fallback_models", "first model"),
-    ("[config]\nstop_hooks = []", 6, "config.stop_hooks", "max_turns"),
+    ("[config]\nstop_hooks = ['lint']", 6, "config.stop_hooks[1]", "a table of name, max_blocks"),
     ("[[history]]\nrole = 'robot'\ncontent = ''", 6, "history[1].role", "assistant"),
     ("[[history]]\nrole = 'user'", 5, "history[1].content", "blocks"),
     ("[[history]]\nrole = 'user'\ncontent = [{ text = 'a' }]", 7, "history[1].content[1]", "type"),
@@ -335,7 +336,7 @@ def test_what_the_format_does_not_know_is_refused(text: str, line: int, key: str
 @pytest.mark.parametrize(
     ("text", "line", "word"),
     [
-        ('title = "t"\n[[user]]\ntext = "a"', 1, "format"),
+        ('format = "1"\ntitle = "t"\n[[user]]\ntext = "a"', 1, "format"),
         ('format = 2\ntitle = "t"\n[[user]]\ntext = "a"', 1, "format"),
         ("format = 1\n[[user]]\ntext = 'a'", 1, "title"),
         ("format = 1\ntitle = 't'", 1, "[[user]]"),

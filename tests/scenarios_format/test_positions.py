@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from stepfold.adapters.scenarios.reading import positions
-from stepfold.adapters.scenarios.reading.positions import key_lines, line_of
+from stepfold.adapters.toml import positions
+from stepfold.adapters.toml.positions import key_lines, line_of
 
 FILES = sorted((Path(__file__).parent.parent / "scenarios").rglob("*.toml"))
 

@@ -79,7 +79,9 @@ def _waits(expected: tuple[int, ...] | None, got: tuple[int, ...]) -> Iterator[s
     """Each number is a lower bound; the number of waits is exact."""
     if expected is None:
         return
-    if len(expected) != len(got) or any(wait < least for wait, least in zip(got, expected, strict=True)):
+    if len(expected) != len(got):
+        yield f"waits_ms: expected {len(expected)} waits {_words(expected)}, got {len(got)} {_words(got)}"
+    elif any(wait < least for wait, least in zip(got, expected, strict=True)):
         yield f"waits_ms: expected at least {_words(expected)}, got {_words(got)}"
 
 
@@ -94,14 +96,23 @@ def _tools(expect: ToolsExpected, seen: Observed) -> Iterator[str]:
         yield from _differ(f"tool {name}", status.value, got.get(name, "no such call"))
     for one, other in expect.overlap:
         if not seen.overlap(one, other):
-            idle = [name for name in (one, other) if not seen.ran(name)]
-            words = f"{' and '.join(idle)} did not run" if idle else "one after the other"
+            words = _idle(seen, one, other) or "one after the other"
             yield f"tool_overlap {one} {other}: expected at the same time, got {words}"
     for one, other in expect.no_overlap:
         if seen.overlap(one, other):
             yield f"no_overlap {one} {other}: expected one after the other, got at the same time"
+        elif idle := _idle(seen, one, other):
+            yield f"no_overlap {one} {other}: expected one after the other, got {idle}"
     for name, count in expect.hooks_run:
         yield from _differ(f"hooks_run {name}", count, seen.journal.hooks.get(name, 0))
+
+
+def _idle(seen: Observed, one: str, other: str) -> str:
+    """Return which of both did not run, "" where both did; one name twice means two runs of it."""
+    if one == other:
+        return "" if seen.runs_of(one) > 1 else f"{one} did not run twice"
+    idle = [name for name in (one, other) if not seen.runs_of(name)]
+    return f"{' and '.join(idle)} did not run" if idle else ""
 
 
 def _shown(expect: ShownExpected, seen: Observed) -> Iterator[str]:

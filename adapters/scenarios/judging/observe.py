@@ -117,9 +117,9 @@ class Observed:
             if a is not b
         )
 
-    def ran(self, original: str) -> bool:
-        """Whether the call was executed at all."""
-        return bool(self._spans(original))
+    def runs_of(self, original: str) -> int:
+        """How often calls of this id were executed."""
+        return len(self._spans(original))
 
     def _spans(self, original: str) -> list[Span]:
         names = self.journal.originals

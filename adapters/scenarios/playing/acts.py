@@ -55,6 +55,7 @@ class Director:
     fired: dict[int, int] = attrs.field(factory=dict)  # act -> events recorded when its point came
     closed: bool = False
     _planned: list[int] = attrs.field(factory=list)  # acts whose point has come and that are not done
+    _unheard: list[str] = attrs.field(factory=list)  # words for the next run
     _events: int = 0
     _numbers: dict[int, int] = attrs.field(factory=dict)  # effect id of a model call -> its number
     _blocks: dict[int, int] = attrs.field(factory=dict)  # effect id -> blocks so far
@@ -62,9 +63,20 @@ class Director:
     _consumer: asyncio.Task[object] | None = None
 
     def bind(self, handle: Handle, consumer: asyncio.Task[object] | None) -> None:
-        """Act on this run from now on."""
+        """Act on this run from now on; it hears first what was said as the run before had just ended."""
         self._handle, self._consumer, self.closed = handle, consumer, False
+        for index in self._planned:
+            self._say(index)
         self._planned.clear()
+        for text in self._unheard:
+            handle.queue(text)
+        self._unheard.clear()
+
+    def _say(self, index: int) -> None:
+        """Keep words for the next run; an abort or a death has nothing left to stop."""
+        match self.acts[index].do:
+            case f.Queue(text):
+                self._unheard.append(text)
 
     def happened(self, event: Event, effects: tuple[Effect, ...]) -> None:
         """Note an event; plan what the script says for the points that it brings."""
@@ -80,6 +92,14 @@ class Director:
         for index in self._planned:
             del self.fired[index]
         self._planned.clear()
+
+    def missed(self) -> list[str]:
+        """Return what is to be said of acts whose point never came."""
+        return [
+            f"{act.place}: this point never came"
+            for index, act in enumerate(self.acts)
+            if index not in self.fired
+        ]
 
     def note(self, event: Event, effects: tuple[Effect, ...]) -> set[f.Point]:
         """Count an event; return the points that it brings."""
@@ -134,7 +154,8 @@ class Director:
         self._planned.remove(index)
         handle, deed = self._handle, self.acts[index].do
         if handle is None or handle.over:
-            return  # the run has ended meanwhile: nobody hears it
+            self._say(index)
+            return
         match deed:
             case f.Abort(kind):
                 handle.abort(kind)

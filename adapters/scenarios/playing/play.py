@@ -139,6 +139,7 @@ def play(scenario: f.Scenario) -> Played:
         runs.append(seen)
         if result is not None:
             results.append(result)
+    journal.problems += director.missed()
     return Played(
         scenario, Observed(tuple(runs), journal), tuple(takes), tuple(results), dict(director.fired)
     )

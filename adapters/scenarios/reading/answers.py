@@ -5,20 +5,30 @@ from __future__ import annotations
 from stepfold.adapters.scenarios.border import failure_of, transport_failure
 from stepfold.adapters.scenarios.format import FOREVER, Entry
 from stepfold.adapters.scenarios.reading.blocks import model_blocks, open_block
-from stepfold.adapters.scenarios.reading.reader import Table
 from stepfold.adapters.scripted import Answer, Breaks, Closes, Fails, Outcome
+from stepfold.adapters.toml.reader import Table, shown
+from stepfold.engine.config import MOST
 from stepfold.engine.events import Stop, Usage
 from stepfold.engine.failures import Failure
 from stepfold.engine.messages import Block, ToolUse
 
 OPEN = ("text", "thinking", "tool_use")
 ERROR = ("status", "type", "message", "retry_after", "transport")
+RETRY_AFTER_MAX = 1_000_000_000  # seconds
 USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def entry_of(table: Table, *, last: bool) -> Entry:
-    """Return one ``[[model]]`` table; only the *last* may answer for ever."""
+def entry_of(table: Table, *, last: bool, stopped: bool) -> Entry:
+    """
+    Return one ``[[model]]`` table.
+
+    Args:
+        table: The table.
+        last: It is the last one: only that may answer for ever.
+        stopped: Something in the file stops a stream, so that a block may stay open.
+    """
     blocks = model_blocks(table, "blocks")
+    _check_open(table, stopped)
     answer = Answer(
         blocks=blocks,
         outcome=_outcome(table, blocks),
@@ -29,11 +39,24 @@ def entry_of(table: Table, *, last: bool) -> Entry:
     )
     if table.values.get("times") != "forever":
         if isinstance(table.values.get("times"), str):
-            table.refuse("times", f"{table.values['times']!r} is not allowed", "a whole number >= 1, forever")
+            problem = f"{shown(table.values['times'])} is not allowed"
+            table.refuse("times", problem, "a whole number >= 1, forever")
         return Entry(answer, table.whole("times", 1, 1))
     if not last:
         table.refuse("times", "only the last [[model]] may answer for ever", "a whole number >= 1")
     return Entry(answer, FOREVER)
+
+
+def _check_open(table: Table, stopped: bool) -> None:
+    """Refuse a block that never closes in an answer that nothing breaks off."""
+    if (
+        "open" in table
+        and not stopped
+        and not table.flag("cut")
+        and not {"error", "stop"} & set(table.values)
+    ):
+        wanted = "open beside error, cut = true or a stop, or an [[act]] that stops the stream"
+        table.refuse("open", "nothing breaks this answer off", wanted)
 
 
 def _outcome(table: Table, blocks: tuple[Block, ...]) -> Outcome:
@@ -47,7 +70,7 @@ def _outcome(table: Table, blocks: tuple[Block, ...]) -> Outcome:
     if endings == ["error"]:
         return Fails(_failure(table.table("error", *ERROR), in_stream=bool(blocks) or "open" in table))
     calls = any(isinstance(block, ToolUse) for block in blocks)
-    reason = table.text_or("stop", "tool_use" if calls else "end_turn")
+    reason = table.text("stop", empty=False) if "stop" in table else "tool_use" if calls else "end_turn"
     return Closes(Stop(reason) if reason in list(Stop) and reason != "other" else Stop.OTHER, reason)
 
 
@@ -57,15 +80,20 @@ def _failure(table: Table, *, in_stream: bool) -> Failure:
         if others:
             table.refuse(others[0], "stands beside transport", "transport alone")
         return transport_failure(table.text("transport"))
-    if not any(key in table for key in ("status", "type")):
+    status = table.whole("status", 200 if in_stream else 0)
+    kind = table.text_or("type", "")
+    if not kind.strip() and "status" not in table:
         table.refuse("", "says neither status nor type", "status, type or transport")
+    if "status" in table and not 300 <= status <= 599 and not (status == 200 and kind.strip()):
+        wanted = "from 300 to 599, or 200 beside a type (an error in the stream)"
+        table.refuse("status", f"{status} is no error", wanted)
     after = table.values.get("retry_after")
-    if after is not None and (type(after) not in (int, float) or not 0 <= after < float("inf")):
-        table.refuse("retry_after", f"{after!r} is not allowed", "seconds, a number >= 0")
-    status = table.whole("status", 200 if in_stream else 0, 100) if "status" in table or in_stream else 0
+    if after is not None and (type(after) not in (int, float) or not 0 <= after <= RETRY_AFTER_MAX):
+        wanted = f"seconds, a number >= 0 and <= {RETRY_AFTER_MAX}"
+        table.refuse("retry_after", f"{shown(after)} is not allowed", wanted)
     return failure_of(
         status=status,
-        error_type=table.text_or("type", ""),
+        error_type=kind,
         message=table.text_or("message", ""),
         retry_after_seconds=after,
     )
@@ -74,6 +102,6 @@ def _failure(table: Table, *, in_stream: bool) -> Failure:
 def _usage(table: Table) -> Usage:
     """Return what the API reports; the border clamps to whole numbers >= 0."""
     for key, value in table.values.items():
-        if type(value) is not int:
-            table.refuse(key, f"{value!r} is not allowed", "a whole number")
+        if type(value) is not int or value > MOST:
+            table.refuse(key, f"{shown(value)} is not allowed", f"a whole number <= {MOST}")
     return Usage(*(max(0, table.values.get(key, 0)) for key in USAGE))

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from stepfold.adapters.anthropic_api.wire import block_of, message_of, object_text
-from stepfold.adapters.scenarios.reading.positions import Path
-from stepfold.adapters.scenarios.reading.reader import Source, Table
 from stepfold.adapters.scripted import OpenBlock
+from stepfold.adapters.toml.positions import Path
+from stepfold.adapters.toml.reader import Source, Table
 from stepfold.engine.messages import (
     Block,
     Media,
@@ -105,11 +105,12 @@ def open_block(table: Table) -> OpenBlock:
         case "thinking":
             return Thinking(table.text("thinking"))
     call = table.table("tool_use", "id", "name", "partial_json")
-    return ToolUse(call.text("id"), call.text("name"), call.text_or("partial_json", ""))
+    return ToolUse(call.text("id"), call.text("name", empty=False), call.text_or("partial_json", ""))
 
 
 def history_message(table: Table, model: str) -> Message:
     """Return a message in API form; an answer counts as written by *model*."""
+    table.require("role", "user, assistant, system")
     role = table.choice("role", "", "user", "assistant", "system")
     table.require("content", "a text, or a list of blocks in API form")
     content = table.values["content"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from stepfold.adapters.scenarios import format as f
-from stepfold.adapters.scenarios.reading.reader import Table
+from stepfold.adapters.scenarios.reading.acts import names
+from stepfold.adapters.toml.reader import Table, shown
+from stepfold.engine.config import MOST
 from stepfold.engine.events import CallStatus
 from stepfold.engine.state import Continue
 from stepfold.engine.terminals import Ending
@@ -19,10 +22,10 @@ STATUSES = tuple(status.value for status in CallStatus)
 SHAPE = re.compile(r"(user|assistant|system):.*", re.DOTALL)
 
 
-def expect_of(top: Table) -> f.Expect:
-    """Return what the file expects."""
+def expect_of(top: Table, hooks: Collection[str]) -> f.Expect:
+    """Return what the file expects; *hooks* are the names of the stop hooks."""
     table = top.table("expect", *KEYS)
-    return f.Expect(_ends(table), _calls(table), _tools(table), _shown(table))
+    return f.Expect(_ends(table), _calls(table), _tools(table, hooks), _shown(table))
 
 
 def _ends(table: Table) -> f.EndExpected:
@@ -50,18 +53,17 @@ def _model_calls(table: Table) -> int | f.AtMost | None:
     value = table.values.get("model_calls")
     if isinstance(value, dict):
         inner = table.table("model_calls", "max")
-        inner.require("max", "a whole number >= 0")
-        return f.AtMost(inner.whole("max", 0))
+        return f.AtMost(inner.whole("max", None))
     if value is not None and type(value) is not int:
-        table.refuse("model_calls", f"{value!r} is not allowed", "a whole number >= 0, { max = NUMBER }")
+        table.refuse("model_calls", f"{shown(value)} is not allowed", "a whole number >= 0, { max = NUMBER }")
     return table.whole_or_none("model_calls")
 
 
 def _waits(table: Table) -> tuple[int, ...]:
     waits = []
     for path, item in table.items("waits_ms", "milliseconds"):
-        if type(item) is not int or item < 0:
-            table.source.refuse(path, f"{item!r} is not allowed", "a whole number >= 0")
+        if type(item) is not int or not 0 <= item <= MOST:
+            table.source.refuse(path, f"{shown(item)} is not allowed", f"a whole number >= 0 and <= {MOST}")
         waits.append(item)
     return tuple(waits)
 
@@ -70,8 +72,8 @@ def _call_number(table: Table) -> int:
     wanted = "a call number from 1, or -1 for the last"
     table.require("call", wanted)
     value = table.values["call"]
-    if type(value) is not int or value == 0:
-        table.refuse("call", f"{value!r} is not allowed", wanted)
+    if type(value) is not int or value == 0 or abs(value) > MOST:
+        table.refuse("call", f"{shown(value)} is not allowed", wanted)
     return value
 
 
@@ -84,7 +86,7 @@ def _request(table: Table) -> f.RequestShape | None:
     for index, message in enumerate(shape):
         if not SHAPE.fullmatch(message):
             place = (*inner.path, "shape", index)
-            inner.source.refuse(place, f"{message!r} is no message", "ROLE: BLOCK BLOCK ...")
+            inner.source.refuse(place, f"{shown(message)} is no message", "ROLE: BLOCK BLOCK ...")
     return f.RequestShape(_call_number(inner), tuple(" ".join(message.split()) for message in shape))
 
 
@@ -92,12 +94,15 @@ def _contains(table: Table) -> f.Contains | None:
     if "contains" not in table:
         return None
     inner = table.table("contains", "call", "text")
-    return f.Contains(_call_number(inner), inner.text("text"))
+    return f.Contains(_call_number(inner), inner.text("text", empty=False))
 
 
-def _tools(table: Table) -> f.ToolsExpected:
+def _tools(table: Table, known: Collection[str]) -> f.ToolsExpected:
     tools = table.table("tools", *(name for name, _ in table.named("tools")))
     hooks = table.table("hooks_run", *(name for name, _ in table.named("hooks_run")))
+    for name in hooks.values:
+        if name not in known:
+            hooks.refuse(name, "there is no such stop hook", names(known, "a [[hook]]"))
     return f.ToolsExpected(
         tools=tuple((name, CallStatus(tools.choice(name, "", *STATUSES))) for name in tools.values),
         overlap=_pairs(table, "tool_overlap"),
@@ -110,7 +115,7 @@ def _pairs(table: Table, key: str) -> tuple[tuple[str, str], ...]:
     pairs = []
     for path, item in table.items(key, "pairs of call ids"):
         if not isinstance(item, list) or len(item) != 2 or not all(isinstance(one, str) for one in item):
-            table.source.refuse(path, f"{item!r} is no pair", 'two call ids, ["t1", "t2"]')
+            table.source.refuse(path, f"{shown(item)} is no pair", 'two call ids, ["t1", "t2"]')
         pairs.append((item[0], item[1]))
     return tuple(pairs)
 

@@ -8,11 +8,21 @@ be plain: it knows strings, brackets, comments and keys, nothing of values.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 Path: TypeAlias = tuple[str | int, ...]
+
+LEVELS_MAX: Final = 100
+
+
+class TooDeep(ValueError):
+    """Something on ``line`` is nested deeper than allowed."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line} is nested too deeply")
+        self.line = line
 
 
 def key_lines(text: str) -> dict[Path, int]:
@@ -21,6 +31,9 @@ def key_lines(text: str) -> dict[Path, int]:
 
     A path names tables by their keys and elements of arrays by their index
     from 0: ``("model", 2, "blocks", 0, "text")``.
+
+    Raises:
+        TooDeep: A path is longer than ``LEVELS_MAX``.
     """
     scanner = _Scanner(text)
     scanner.document()
@@ -61,7 +74,13 @@ class _Scanner:
             else:
                 self.pair(table)
                 continue
-            self.lines.setdefault(table, line)
+            self.note(table, line)
+
+    def note(self, path: Path, line: int) -> None:
+        """Remember where *path* stands first."""
+        if len(path) > LEVELS_MAX:
+            raise TooDeep(line)
+        self.lines.setdefault(path, line)
 
     def resolved(self, keys: Path) -> Path:
         """Return the path of a table: a key that is an array of tables means its last element."""
@@ -76,7 +95,7 @@ class _Scanner:
         """Return the path of the next element of an array of tables."""
         array = (*self.resolved(keys[:-1]), keys[-1])
         self.arrays[array] = self.arrays.get(array, -1) + 1
-        self.lines.setdefault(array, self.line)
+        self.note(array, self.line)
         return (*array, self.arrays[array])
 
     def pair(self, table: Path) -> None:
@@ -84,7 +103,7 @@ class _Scanner:
         path: Path = table
         for key in self.keys():
             path = (*path, key)
-            self.lines.setdefault(path, line)
+            self.note(path, line)
         self.skip(1)  # the equals sign
         self.blank_in_line()
         self.value(path)
@@ -109,7 +128,7 @@ class _Scanner:
             if self.peek() == "]":
                 self.skip(1)
                 return
-            self.lines.setdefault((*path, index), self.line)
+            self.note((*path, index), self.line)
             self.value((*path, index))
             index += 1
             self.blank()
@@ -134,6 +153,8 @@ class _Scanner:
         while True:
             self.blank_in_line()
             keys.append(self.string() if self.peek() in "\"'" else self.bare())
+            if len(keys) > LEVELS_MAX:
+                raise TooDeep(self.line)
             self.blank_in_line()
             if self.peek() != ".":
                 return tuple(keys)
