@@ -64,7 +64,7 @@ def order_of(messages: Sequence[Spoken], *, open_end: bool) -> list[int]:
     """
     order: list[int] = []
     waiting: list[int] = []
-    may_speak, last_user = False, 0
+    may_speak, last_user = False, 0  # whether those that wait may stand here; where the last user has spoken
     for place, (role, content) in enumerate(messages):
         if role is Role.SYSTEM and content:
             waiting.append(place)
@@ -73,7 +73,7 @@ def order_of(messages: Sequence[Spoken], *, open_end: bool) -> list[int]:
             order, waiting = order + waiting, []
         order.append(place)
         if content:
-            may_speak = role is Role.USER or _answers(content[-1])
+            may_speak = role is Role.USER or (not waiting and _answers(content[-1]))
             last_user = len(order) if role is Role.USER else last_user
     if may_speak or open_end:
         order += waiting

@@ -212,6 +212,11 @@ KINDS: dict[str, tuple[list[Message], list[list[str]], str]] = {
         [["q"], ["x"], ["y"], ["go"], ["s"]],
         "system",
     ),
+    "the system speaks first and an answer holds a server result": (
+        [ruled(Text("s")), said(ToolUse("a", "r"), server_call("t"), server_result("t")), said(Text("x"))],
+        [["call a", "server t", "server t"], ["x"], ["result a!"], ["s"]],
+        "system",
+    ),
     "the system speaks behind a call without a result": (
         [ASK, CALL, ruled(Text("s")), said(Text("y"))],
         [["q"], ["call a"], ["result a!"], ["s"], ["y"]],
