@@ -14,6 +14,7 @@ import attrs
 
 from stepfold.effects.world import World
 from stepfold.engine.config import Config
+from stepfold.engine.context.places import belongs, result_part
 from stepfold.engine.context.repair import encodable
 from stepfold.engine.effects import (
     AskPermission,
@@ -40,7 +41,7 @@ from stepfold.engine.events import (
     WaitElapsed,
 )
 from stepfold.engine.failures import Failure, FailureKind
-from stepfold.engine.messages import Message, ResultBlock, Text
+from stepfold.engine.messages import Message, ResultBlock, Role, Text, ToolResult
 
 Progress = Callable[[str], None]
 
@@ -96,9 +97,23 @@ def _want(answer: object, *kinds: type) -> None:
 
 def _tool_ended(answer: ToolEnded, id: int, now: int) -> Event:
     _want(answer, ToolEnded)
+    for part in answer.content:
+        if type(part) is not Text and not result_part(part):
+            raise WrongAnswer(f"the result holds {part!r}; wanted Text, Media, Opaque blocks without calls")
+    for message in answer.messages:
+        _want_further(message)
     content = tuple(map(_clean_result, answer.content))
     messages = tuple(map(_clean_message, answer.messages)) if answer.messages else ()
     return ToolEnded(id, content, answer.status, answer.stop, messages, now)
+
+
+def _want_further(message: Message) -> None:
+    """Raise ``WrongAnswer`` where *message* cannot join behind the results."""
+    if not isinstance(message, Message) or message.role is Role.ASSISTANT:
+        raise WrongAnswer(f"the tool brought {message!r}; wanted messages of the user or the system")
+    for block in message.content:
+        if isinstance(block, ToolResult) or not belongs(block, message.role):
+            raise WrongAnswer(f"the tool brought a message of the {message.role} with {block!r} in it")
 
 
 def _clean_result(block: ResultBlock) -> ResultBlock:
