@@ -248,6 +248,7 @@ class Side:
     last_calls: tuple[tuple[str, str], ...] = ()  # (name, input) of the last batch
     repeats: int = 0
     tools_changed: tuple[ToolSpec, ...] | None = None
+    extra: tuple[Message, ...] = ()  # what tools brought while a server-side call was open
 
 
 @frozen

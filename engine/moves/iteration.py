@@ -16,7 +16,6 @@ from stepfold.engine.context.tokens import estimate_messages
 from stepfold.engine.effects import (
     CallModel,
     Effect,
-    MessageShown,
     Notice,
     NoticeKind,
     Prefetch,
@@ -38,6 +37,7 @@ from stepfold.engine.messages import (
     ToolUse,
 )
 from stepfold.engine.moves.ledger import cancel_staging, joined, learned, one_more_request, owing, spec_of
+from stepfold.engine.moves.turn import shown
 from stepfold.engine.phases import (
     CALLING,
     FITTING,
@@ -83,7 +83,8 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
     if data.side.tools_changed is not None:
         tools = data.side.tools_changed
     context = ToolContext(tools, k.model, e.run_id, depth, smallest_limit(tools, k))
-    data, fill = joined(data, Fill(tokens, floor), (prompt,))
+    company = (*data.side.extra, prompt)  # what waited for a turn that never came is said first
+    data, fill = joined(data, Fill(tokens, floor), company)
     data = evolve(
         data,
         pending_tool_summary=None,
@@ -101,7 +102,7 @@ def begin(s: State, e: RunStarted, k: Config) -> Move:
         hooks=Hooks(due=len(k.stop_hooks), blocks_left=sum(hook.max_blocks for hook in k.stop_hooks)),
         queued=len(data.side.queue),
     )
-    effects = (*effects, Show(MessageShown(prompt)))
+    effects = (*effects, *map(shown, company))
     if k.prefetch_memories and not k.nested:
         order = Prefetch(data.ledger.next_id, PrefetchKind.MEMORIES, data.messages)
         data, effects = owing(data, order), (*effects, order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from stepfold.engine.config import Config
 from stepfold.engine.context.results import smallest_limit
@@ -45,6 +45,10 @@ WINDOW_RESUME = (
     "Continue exactly where it stopped: no apology, no recap."
 )
 REPEATS_TOLD = 3
+
+# What waits for a turn that it can join: queued words, memories and skills, what tools brought.
+Company: TypeAlias = tuple[tuple[Command, ...], tuple[str, ...], tuple[Message, ...]]
+NOTHING_WAITS: Final[Company] = ((), (), ())
 
 
 def kept(
@@ -108,15 +112,15 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...], tu
     found = results(reply, data, k)
     answer = (*whole_answer(reply, spec_of(s.control, k).name), *found)
     old = data.side
-    company, effects = tuple[Message, ...](), tuple[Effect, ...]()
-    queue, prefetched = old.queue, old.prefetched
-    if queue or prefetched or reply.schedule.extra:
-        company, queue, prefetched, effects = _company(old, reply)
+    company, waiting, effects = tuple[Message, ...](), NOTHING_WAITS, tuple[Effect, ...]()
+    if old.queue or old.prefetched or old.extra or reply.schedule.extra:
+        company, waiting, effects = _company(old, reply)
     calls = tuple([(call.use.name, call.use.input) for call in reply.schedule.calls])
     repeats = old.repeats + 1 if calls == old.last_calls else 1
     if not repeats % REPEATS_TOLD:
         effects = (_repeated(calls, repeats), *effects)
-    side = Side(queue, prefetched, old.summary, old.summary_id, calls, repeats, None)
+    queue, prefetched, extra = waiting
+    side = Side(queue, prefetched, old.summary, old.summary_id, calls, repeats, None, extra)
     data, fill = kept(data, s.control.fill, answer, reply.closing.tokens, company, side)
     if old.tools_changed is not None:
         tools = old.tools_changed
@@ -127,27 +131,26 @@ def turn_joined(s: State, k: Config) -> tuple[Data, Fill, tuple[Effect, ...], tu
     return data, fill, effects, found
 
 
-def _company(
-    side: Side, reply: Reply
-) -> tuple[tuple[Message, ...], tuple[Command, ...], tuple[str, ...], tuple[Effect, ...]]:
+def _company(side: Side, reply: Reply) -> tuple[tuple[Message, ...], Company, tuple[Effect, ...]]:
     """
-    Return what comes beside the results, what of the queue and the memories stays, and the effects.
+    Return what comes beside the results, what goes on waiting, and the effects.
 
     It comes from tools, from the queue, from memories and skills.  While a
     server-side call of the answer is pending, its result opens the next
-    answer, so words of the user wait for the turn after.
+    answer, so whatever would stand as the user's words waits for the turn after.
     """
-    extra = reply.schedule.extra
+    extra = (*side.extra, *reply.schedule.extra)
     if _server_pending(reply):
-        return extra, side.queue, side.prefetched, tuple(map(_shown, extra))
+        return (), (side.queue, side.prefetched, extra), ()
     words = [Message(USER, command.content, COMMAND) for command in side.queue]
     found = [user_text(text, ATTACHMENT) for text in side.prefetched]
     company = (*extra, *words, *found)
     marks = [MarkCommand(command.id, STARTED) for command in side.queue]
-    return company, (), (), (*marks, *map(_shown, company))
+    return company, NOTHING_WAITS, (*marks, *map(shown, company))
 
 
-def _shown(message: Message) -> Effect:
+def shown(message: Message) -> Effect:
+    """Return the order that shows *message* to the consumer."""
     return Show(MessageShown(message))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from stepfold.engine.context.request import request_messages
 from stepfold.engine.effects import (
     Background,
     CallModel,
@@ -110,6 +111,40 @@ def test_words_wait_while_a_server_call_of_the_answer_is_pending() -> None:
 
     assert "words" not in held
     assert "words" == drive.texts[-1]
+
+
+def asked_the_server(drive: Drive) -> None:
+    """An answer with a server-side call that is pending, beside a call whose tool brings a message."""
+    wire = '{"type":"server_tool_use","id":"s","name":"web_search","input":{}}'
+    drive.block(Opaque("server_tool_use", wire, "s"))
+    drive.call("a")
+    drive.close(Stop.TOOL_USE)
+    drive.tool("a", messages=(user_text("look at this", Origin.ATTACHMENT),))
+
+
+def test_what_a_tool_brings_waits_while_a_server_call_of_the_answer_is_pending() -> None:
+    drive = begun()
+    asked_the_server(drive)
+    held = [block.call_id for m in request_messages(drive.open(CallModel)) for block in m.content
+            if isinstance(block, Opaque)]  # fmt: skip
+    assert (["s"], False) == (held, "look at this" in drive.texts)
+    assert "look at this" not in str(drive.all(MessageShown))
+
+    drive.block(Opaque("web_search_tool_result", '{"type":"web_search_tool_result"}', answers="s"))
+    drive.turn("b")
+
+    assert "look at this" == drive.texts[-1]
+    assert 1 == str(drive.all(MessageShown)).count("look at this")
+
+
+def test_what_a_tool_brought_is_said_before_the_next_prompt_where_no_turn_came() -> None:
+    drive = begun()
+    asked_the_server(drive)
+    drive.finish()
+    drive.begin("and now?")
+
+    assert ["look at this", "and now?"] == drive.texts[-2:]
+    assert 1 == str(drive.all(MessageShown)).count("look at this")
 
 
 # ---------------------------------------------------------------- batch summaries
