@@ -6,10 +6,10 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable
+from typing import Final
 
-from stepfold.effects.duties import clean
 from stepfold.effects.interpreter import Happening, Interpreter
-from stepfold.engine.context.repair import encodable
+from stepfold.effects.options import instance, user_words
 from stepfold.engine.events import (
     AbortKind,
     AbortRequested,
@@ -18,7 +18,10 @@ from stepfold.engine.events import (
     ToolsChanged,
     ToolSpec,
 )
-from stepfold.engine.messages import Block, Text
+from stepfold.engine.messages import Block
+
+KINDS: Final = (AbortKind.HARD, AbortKind.SUBMIT)
+SPEC: Final = instance(ToolSpec, "a ToolSpec of stepfold.engine.events", optional=False)
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +52,15 @@ class Handle:
         Stop the run: hard (as by Ctrl+C), or because the user sent a new message (submit).
 
         Does nothing when the run is over.
+
+        Raises:
+            ValueError: *kind* is neither.
         """
+        if kind not in KINDS:
+            raise ValueError(f"abort: {kind!r} is no kind of abort; wanted {' or '.join(KINDS)}")
+        chosen = AbortKind(kind)
         if not self._over:
-            self._say(lambda now: AbortRequested(AbortKind(kind), now))
+            self._say(lambda now: AbortRequested(chosen, now))
 
     def queue(self, text: str | Iterable[Block]) -> str:
         """
@@ -62,10 +71,11 @@ class Handle:
 
         Raises:
             RuntimeError: The run is over, so the words would be lost.
+            TypeError, ValueError: They are no words, or empty.
         """
+        blocks = user_words("queue", "text", text)
         if self._over:
             raise RuntimeError("the run is over: begin a new one with these words")
-        blocks = (Text(clean(text)),) if isinstance(text, str) else tuple(map(encodable, text))
         self._queued += 1
         # Unique in the log, a resumed one too: the place of the next event, once that is known.
         place = uuid.uuid4().hex if self._loop is None else str(self._events + self._loop.taken)
@@ -78,6 +88,8 @@ class Handle:
         if self._over:
             raise RuntimeError("the run is over")
         given = None if tools is None else tuple(tools)
+        for place, each in enumerate(given or ()):
+            SPEC.check("change_tools", f"tools[{place}]", each)
         self._say(lambda now: ToolsChanged(self._specs() if given is None else given, now))
 
     def _say(self, happening: Happening) -> None:

@@ -13,19 +13,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Final, TypeAlias, Unpack
 
-from stepfold.effects.duties import clean
+import attrs
+
 from stepfold.effects.flow.channel import Channel, Closed
 from stepfold.effects.fold import LogMismatch, TakenUp, take_up
 from stepfold.effects.handle import Handle
 from stepfold.effects.interpreter import Happening, Interpreter, Item
+from stepfold.effects.options import FUNCTION, Words, instance, user_words
 from stepfold.effects.ports import Ids
 from stepfold.effects.result import CommandMark, Result
-from stepfold.effects.setup import OnItem, Options, Setup
-from stepfold.engine.context.repair import encodable
+from stepfold.effects.setup import OnItem, Options, Plan, Setup
 from stepfold.engine.events import Resumed, RunStarted, ToolsChanged, ToolSpec
-from stepfold.engine.messages import Block, Text
+from stepfold.engine.messages import Block
 
 Prompt: TypeAlias = str | Iterable[Block] | None
+HANDLE: Final = instance(Handle, "a Handle of stepfold.effects")
 Left: TypeAlias = frozenset[asyncio.Task[None]]  # background work that goes on
 
 
@@ -52,7 +54,8 @@ async def run(
         LogMismatch: The log holds something else than what is wanted.
         TypeError, ValueError: An option cannot be what it is; it is named.
     """
-    result, _ = await _drive(prompt, Setup(**options), _giver(on_item), None, handle or Handle())
+    order = _ordered("run", prompt, options, on_item, handle)
+    result, _ = await _drive(order, _giver(on_item), None)
     return result
 
 
@@ -63,7 +66,12 @@ def run_sync(
     handle: Handle | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Do what ``run`` does, in an event loop of its own; background work is waited for."""
+    """
+    Do what ``run`` does, in an event loop of its own; background work is waited for.
+
+    Raises ``RuntimeError`` inside a running event loop: ``await run(...)`` there.
+    """
+    order = _ordered("run_sync", prompt, options, on_item, handle)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -72,7 +80,7 @@ def run_sync(
         raise RuntimeError("run_sync cannot be used inside an event loop: await run(...) there")
 
     async def main() -> Result:
-        result, left = await _drive(prompt, Setup(**options), _giver(on_item), None, handle or Handle())
+        result, left = await _drive(order, _giver(on_item), None)
         if left:
             await asyncio.wait(left)
         return result
@@ -81,8 +89,34 @@ def run_sync(
 
 
 def stream(prompt: Prompt, *, handle: Handle | None = None, **options: Unpack[Options]) -> Stream:
-    """Return the run as an async iterator; nothing happens before the first item is asked for."""
-    return Stream(prompt, Setup(**options), handle or Handle())
+    """
+    Return the run as an async iterator; nothing happens before the first item is asked for.
+
+    What the caller got wrong is raised here and now, as ``run`` raises it.
+    """
+    return Stream(_ordered("stream", prompt, options, None, handle))
+
+
+@attrs.frozen
+class _Order:
+    """A run as it was asked for, checked."""
+
+    words: Words | None
+    setup: Setup
+    plan: Plan
+    handle: Handle
+
+
+def _ordered(
+    where: str, prompt: Prompt, options: Options, on_item: OnItem | None, handle: Handle | None
+) -> _Order:
+    """Check everything that *where* was given; raises ``TypeError`` or ``ValueError`` that names it."""
+    more = ("handle",) if where == "stream" else ("handle", "on_item")
+    setup = Setup.of(where, options, more)
+    HANDLE.check(where, "handle", handle)
+    FUNCTION.check(where, "on_item", on_item)
+    words = None if prompt is None else user_words(where, "prompt", prompt)
+    return _Order(words, setup, setup.plan(where), handle or Handle())
 
 
 def _giver(on_item: OnItem | None) -> Callable[[Item], Awaitable[None]] | None:
@@ -102,15 +136,10 @@ def _giver(on_item: OnItem | None) -> Callable[[Item], Awaitable[None]] | None:
 
 
 async def _drive(
-    prompt: Prompt,
-    setup: Setup,
-    give: Callable[[Item], Awaitable[None]] | None,
-    channel: Channel[Item] | None,
-    handle: Handle,
+    order: _Order, give: Callable[[Item], Awaitable[None]] | None, channel: Channel[Item] | None
 ) -> tuple[Result, Left]:
-    plan = setup.plan()
+    words, setup, plan, handle = order.words, order.setup, order.plan, order.handle
     world = plan.world
-    words = _blocks(prompt)
     specs = world.tools.specs()
     taken = await take_up(world.log, setup.start(plan.config, specs), plan.config_given)
     happenings = _beginning(words, taken, specs, plan.ids)
@@ -132,18 +161,8 @@ async def _drive(
     return result, loop.background
 
 
-def _blocks(prompt: Prompt) -> tuple[Block, ...] | None:
-    if prompt is None:
-        return None
-    blocks: tuple[Block, ...]
-    blocks = (Text(clean(prompt)),) if isinstance(prompt, str) else tuple(map(encodable, prompt))
-    if not blocks or (len(blocks) == 1 and isinstance(blocks[0], Text) and not blocks[0].text.strip()):
-        raise ValueError("prompt: it is empty; give a text, blocks, or None to go on with a log")
-    return blocks
-
-
 def _beginning(
-    words: tuple[Block, ...] | None, taken: TakenUp, specs: tuple[ToolSpec, ...], ids: Ids
+    words: Words | None, taken: TakenUp, specs: tuple[ToolSpec, ...], ids: Ids
 ) -> tuple[Happening, ...]:
     """Return what happens first: nothing where the log is finished and nothing is wanted."""
     data = taken.state.data
@@ -180,10 +199,9 @@ class Stream:
     on with.  After the last item ``result`` holds the result.
     """
 
-    def __init__(self, prompt: Prompt, setup: Setup, handle: Handle) -> None:
-        self.handle: Final = handle
-        self._prompt = prompt
-        self._setup = setup
+    def __init__(self, order: _Order) -> None:
+        self.handle: Final = order.handle
+        self._order = order
         self._channel: Channel[Item] | None = None
         self._task: asyncio.Task[tuple[Result, Left]] | None = None
         self._closing = False
@@ -219,7 +237,7 @@ class Stream:
             return Closed()
         if self._channel is None:
             channel = self._channel = Channel()
-            work = _drive(self._prompt, self._setup, channel.give, channel, self.handle)
+            work = _drive(self._order, channel.give, channel)
             self._task = asyncio.create_task(work)
             self._task.add_done_callback(lambda _: channel.close())
         item = await self._channel.take()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeAlias, TypedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Any, Self, TypeAlias, TypedDict, TypeVar
 
 import attrs
 
 from stepfold.effects.compactor import NestedCompactor, Restore
+from stepfold.effects.options import checked, has
 from stepfold.effects.ports import (
     BackgroundWork,
     Clock,
@@ -33,6 +34,7 @@ from stepfold.engine.events import ToolSpec
 from stepfold.engine.messages import Message
 from stepfold.engine.state import Collapse
 
+T = TypeVar("T")
 StopHooks: TypeAlias = Hooks | Iterable[StopHook | Callable[[Stopping], Any]]
 OnItem: TypeAlias = Callable[[Any], Awaitable[None] | None]
 OnCommand: TypeAlias = Callable[[str, str], None]
@@ -42,14 +44,19 @@ class Options(TypedDict, total=False):
     """
     The keywords of ``run``, ``run_sync`` and ``stream``; all may be left out but ``model``.
 
-    model: The ``Model`` port.
-    tools: A ``Tools`` port, or several.
+    All are checked before anything happens: a wrong one is a ``TypeError`` or
+    ``ValueError`` of one line that names it.  ``stream`` raises it when it is
+    called, ``run`` when it is awaited.
+
+    model: The ``Model`` port.  It stays the caller's: a run never closes it.
+    tools: A ``Tools`` port, or several; closed when the run is over.
     stop_hooks: A ``Hooks`` port (then Config names them), or functions and ``StopHook`` objects.
     can_use_tool: A ``Permission`` port, or ``(name, input) -> bool | text``, asked about every
         call that no rule denies.  Left out: the tools, if they are a permission port too.
     config: Left out: the one that the log was begun with, or the default.
     system: The system prompt, in place of Config's.
-    log: Where events are kept; a log that holds a run already is gone on with.
+    log: Where events are kept; a log that holds a run already is gone on with.  One run at a
+        time, and the caller's to close.
     messages: The history before the first run.
     collapses: Summaries staged for spans of ``messages``, oldest first.
     compactor: Left out: a nested run of this same loop on the same model.
@@ -102,26 +109,40 @@ class Setup:
     ids: Ids | None = None
     on_command: OnCommand | None = None
 
+    @classmethod
+    def of(cls, where: str, options: Mapping[str, Any], more: Collection[str] = ()) -> Self:
+        """
+        Return the setup that *options* describe; lists are read once.
+
+        Args:
+            where: The function that got them; named in what is raised.
+            options: By keyword, see ``Options``.
+            more: What *where* has beside them.
+
+        Raises:
+            TypeError: One is unknown, missing or of the wrong kind.
+        """
+        return cls(**checked(where, options, more))
+
     def start(self, config: Config, tools: tuple[ToolSpec, ...]) -> Start:
         """Return what a first run on a new log starts from."""
         return Start(config, tuple(self.messages), tools, tuple(self.collapses))
 
-    def plan(self) -> Plan:
-        """Return ports and Config; raises ``TypeError`` or ``ValueError`` that names the keyword."""
+    def plan(self, where: str) -> Plan:
+        """Return ports and Config; raises ``ValueError`` that names *where* and the keyword."""
         config = self.config or Config()
         changes: dict[str, Any] = {}
         if self.system is not None:
             changes["system_prompt"] = self.system
-        hooks = self.stop_hooks
-        if not _has(hooks, "ask"):
-            functions = function_hooks(hooks)  # type: ignore[arg-type]
-            hooks = functions
-            if functions.hooks:
-                changes["stop_hooks"] = functions.specs()
+        hooks: Any = self.stop_hooks
+        if isinstance(hooks, tuple):
+            hooks = _named(where, "stop_hooks", lambda: function_hooks(self.stop_hooks))  # type: ignore[arg-type]
+            if hooks.hooks:
+                changes["stop_hooks"] = hooks.specs()
             elif config.stop_hooks:
                 names = ", ".join(spec.name for spec in config.stop_hooks)
-                raise ValueError(f"stop_hooks: config names {names}, but none was given")
-        tools, permission = self._tools()
+                raise ValueError(f"{where}: stop_hooks: config names {names}, but none was given")
+        tools, permission = _named(where, "tools", self._tools)
         config = attrs.evolve(config, **changes) if changes else config
         clock = self.clock or SystemClock()
         own = NestedCompactor(
@@ -132,7 +153,7 @@ class Setup:
             tools=tools,
             compactor=self.compactor or own,
             permission=permission,
-            hooks=hooks,  # type: ignore[arg-type]
+            hooks=hooks,
             clock=clock,
             summariser=self.summariser,
             prefetcher=self.prefetcher,
@@ -144,19 +165,22 @@ class Setup:
 
     def _tools(self) -> tuple[Tools, Permission]:
         given: Any = self.tools
-        ports = (given,) if _has(given, "facts") else tuple(given)
-        for port in ports:
-            if not _has(port, "facts"):
-                raise TypeError(f"tools: {port!r} is no Tools port; stepfold.adapters.tools makes them")
-        tools = joined(ports)
+        tools = joined(given if isinstance(given, tuple) else (given,))
+        tools.specs()  # a tool that cannot be one says so now
         asked: Any = self.can_use_tool
         if asked is None:
-            return tools, tools if _has(tools, "ask") else Nobody()  # type: ignore[return-value]
-        if _has(asked, "ask"):
-            return tools, asked
-        if not callable(asked):
-            raise TypeError(f"can_use_tool: {asked!r} is neither a Permission port nor a function")
-        return Asking(tools), AskFunction(asked, tools)
+            return tools, tools if has("ask")(tools) else Nobody()  # type: ignore[return-value]
+        return Asking(tools), asked if has("ask")(asked) else AskFunction(asked, tools)
+
+
+def _named(where: str, name: str, make: Callable[[], T]) -> T:
+    """Return what *make* makes; what it says is wrong is said with *where* and *name*."""
+    try:
+        return make()
+    except TypeError as problem:
+        raise TypeError(f"{where}: {name}: {problem}") from problem
+    except ValueError as problem:
+        raise ValueError(f"{where}: {name}: {problem}") from problem
 
 
 @attrs.frozen
@@ -168,6 +192,3 @@ class Plan:
     config_given: bool
     ids: Ids
 
-
-def _has(port: object, method: str) -> bool:
-    return callable(getattr(port, method, None))

@@ -51,6 +51,21 @@ class Stopping:
         return texts(last.content) if last is not None and last.role is Role.ASSISTANT else ""
 
 
+def _function(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not callable(value):
+        raise TypeError(f"StopHook: ask is {value!r}; wanted a function that gets a Stopping")
+
+
+def _name(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"StopHook: name is {value!r}; wanted a text")
+
+
+def _blocks(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not int or value < 1:
+        raise ValueError(f"StopHook: max_blocks is {value!r}; wanted a whole number >= 1")
+
+
 @attrs.frozen
 class StopHook:
     """
@@ -61,12 +76,14 @@ class StopHook:
             None or True to let the run end, a text or ``Blocks`` to send the
             model back, ``Prevents`` to end it as prevented.
         name: Unique among the hooks of a run; the function's name by default.
-        max_blocks: How often it may send the model back in one run.
+        max_blocks: How often it may send the model back in one run; at least once.
+
+    Raises ``TypeError`` or ``ValueError`` that names what cannot be.
     """
 
-    ask: Callable[[Stopping], Any]
-    name: str = attrs.field()
-    max_blocks: int = 1
+    ask: Callable[[Stopping], Any] = attrs.field(validator=_function)
+    name: str = attrs.field(validator=_name)
+    max_blocks: int = attrs.field(default=1, validator=_blocks)
 
     @name.default
     def _name(self) -> str:
@@ -106,6 +123,6 @@ def function_hooks(given: Iterable[StopHook | Callable[[Stopping], Any]]) -> Fun
     for each in given:
         hook = each if isinstance(each, StopHook) else StopHook(each)
         if hook.name in hooks:
-            raise ValueError(f"two stop hooks are named {hook.name!r}")
+            raise ValueError(f"two stop hooks are named {hook.name!r}; StopHook(f, name=...) names one")
         hooks[hook.name] = hook
     return FunctionHooks(hooks)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from stepfold.effects.ports import Tools
-from stepfold.engine.effects import RunTool
-from stepfold.engine.events import CallFacts, CallStatus, ToolEnded, ToolSpec
+from stepfold.effects.ready.permission import Nobody
+from stepfold.engine.effects import AskPermission, RunTool
+from stepfold.engine.events import CallFacts, CallStatus, PermissionAnswered, ToolEnded, ToolSpec
 from stepfold.engine.messages import Text, ToolUse
 
 
@@ -48,6 +49,12 @@ class JoinedTools:
         if port is None:
             return ToolEnded(order.id, (Text(self._unknown(order.call.name)),), CallStatus.FAILED)
         return await port.run(order, progress)
+
+    async def ask(self, order: AskPermission) -> PermissionAnswered:
+        """Let the tool's own port ask, if it can; else there is nobody who could allow the call."""
+        asking = getattr(self._port(order.call.name), "ask", None)
+        answered: PermissionAnswered = await (asking or Nobody().ask)(order)
+        return answered
 
     async def close(self) -> None:
         """Close all, the last one first; raises what closing raised."""

@@ -208,7 +208,7 @@ def tool_specs(tools: tuple[f.Tool, ...]) -> tuple[ToolSpec, ...]:
 
 @attrs.frozen
 class ScenarioTools:
-    """The tools port."""
+    """The tools port, and the user who is asked about a call."""
 
     scene: Scene
 
@@ -240,6 +240,13 @@ class ScenarioTools:
         """Return the call as it is: scripted tools have no defaults."""
         return call
 
+    async def ask(self, order: AskPermission) -> PermissionAnswered:
+        """Answer for the user, as the tool's table says."""
+        await self.scene.clock.after(0)
+        denying = {tool.name for tool in self.scene.script.tools if tool.rule is f.Rule.ASK_DENY}
+        allowed = order.call.name not in denying
+        return PermissionAnswered(order.id, allowed, "" if allowed else "The user said no.")
+
     async def run(self, order: RunTool, progress: Callable[[str], None]) -> ToolEnded:
         """Execute one call."""
         tool = self._named(order.call.name)
@@ -266,20 +273,6 @@ class ScenarioTools:
 
     async def close(self) -> None:
         """Nothing is held."""
-
-
-@attrs.frozen
-class ScenarioPermission:
-    """The user who is asked about a call."""
-
-    scene: Scene
-
-    async def ask(self, order: AskPermission) -> PermissionAnswered:
-        """Answer as the tool's table says."""
-        await self.scene.clock.after(0)
-        denying = {tool.name for tool in self.scene.script.tools if tool.rule is f.Rule.ASK_DENY}
-        allowed = order.call.name not in denying
-        return PermissionAnswered(order.id, allowed, "" if allowed else "The user said no.")
 
 
 @attrs.frozen
