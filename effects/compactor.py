@@ -22,7 +22,7 @@ from stepfold.effects.result import Result, Tally
 from stepfold.effects.world import World
 from stepfold.engine import Config, Terminal, start
 from stepfold.engine.config import SUMMARY_RESERVE_TOKENS
-from stepfold.engine.context.tail import compacted_view, without_media
+from stepfold.engine.context.tail import compacted_view
 from stepfold.engine.context.tokens import estimate_message, estimate_messages
 from stepfold.engine.effects import CallModel, Compact, RunTool, StageCollapse
 from stepfold.engine.events import (
@@ -73,6 +73,9 @@ class NestedCompactor:
     """
     The ``Compactor`` port over a model.
 
+    Head and tail of an order come without media where the order wants them
+    stripped: what it is given goes out as it is.
+
     Args:
         model: Writes the summaries.
         config: Of the run whose view is compacted; what a nested run may not do is turned off.
@@ -99,8 +102,7 @@ class NestedCompactor:
 
     async def compact(self, order: Compact) -> Compacted | CompactionFailed:
         """Summarise the head of a view and say how large the whole new view is."""
-        head = without_media(order.head) if order.strip_media else order.head
-        result = await self._nested(head, SUMMARY_PROMPT, "compact", order.model)
+        result = await self._nested(order.head, SUMMARY_PROMPT, "compact", order.model)
         failure = _failure(result)
         if failure is not None:
             return CompactionFailed(order.id, failure, result.usage)

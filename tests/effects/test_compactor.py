@@ -92,12 +92,22 @@ async def test_tokens_are_those_of_the_whole_new_view() -> None:
     assert 500 + 1_000 + estimate_messages(TAIL) == answer.tokens
 
 
-async def test_media_is_stripped_where_the_order_says_so() -> None:
+async def test_the_head_goes_out_as_the_order_has_it() -> None:
     for strip in (False, True):
         model = FakeModel(text("s"))
         await compactor(model).compact(order(strip_media=strip))
         results = [b for m in model.orders[0].messages for b in m.content if isinstance(b, ToolResult)]
-        assert strip is not any(IMAGE in block.content for block in results)
+        assert all(IMAGE in block.content for block in results)
+
+
+async def test_after_media_too_large_neither_summary_nor_view_holds_any() -> None:
+    too_large = Failure(FailureKind.MEDIA_TOO_LARGE, "the image exceeds 8000 pixels")
+    model = FakeModel([StreamFailed(1, too_large)], text("s"), text("x"))
+    result = await run("go on", model=model, messages=[*HEAD, *TAIL])
+    with_image, *without = [IMAGE.wire in str(order.messages) for order in model.orders]
+
+    assert result.ok
+    assert (True, [False, False]) == (with_image, without)
 
 
 async def test_recent_files_are_read_again_within_their_tokens() -> None:
