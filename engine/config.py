@@ -17,6 +17,7 @@ BLOCKING_MARGIN_TOKENS: Final = 3_000
 WARNING_MARGIN_TOKENS: Final = 20_000
 TASK_BUDGET_FLOOR_TOKENS: Final = 20_000
 MOST: Final = 1_000_000_000_000  # of anything: sums of such numbers stay far under 64 bits
+SHOWN_CHARS_MAX: Final = 80
 SOURCE: Final = re.compile(r"user|agent|agent:.+|compact|session_memory|collapse")
 
 
@@ -75,10 +76,11 @@ class ConfigError(ValueError):
 
 
 def _shown(value: object) -> str:
-    """Return *value* for people; integers beyond any limit have no text in Python."""
-    if type(value) is int and abs(value) > 10 * MOST:
+    """Return *value* for people, in a line; integers beyond any limit have no text in Python."""
+    if type(value) is int and abs(value) > 2**64:
         return f"a number of {value.bit_length()} bits"
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 3] + "..."
 
 
 def _refuse(key: str, value: object, allowed: str) -> NoReturn:
@@ -126,14 +128,14 @@ def _names(instance: object, attribute: attrs.Attribute[Any], value: object) -> 
     if type(value) is not tuple or not all(type(name) is str and name.strip() for name in value):
         _refuse(attribute.name, value, "a list of names that are not empty")
     if len(set(value)) != len(value):
-        raise ConfigError(attribute.name, f"{value!r} names one twice", "each name once")
+        raise ConfigError(attribute.name, f"{_shown(value)} names one twice", "each name once")
 
 
 def _hooks(instance: object, attribute: attrs.Attribute[Any], value: tuple[HookSpec, ...]) -> None:
     _names(instance, attribute, tuple(hook.name for hook in value))
     for hook in value:
         if type(hook.max_blocks) is not int or not 1 <= hook.max_blocks <= MOST:
-            problem = f"max_blocks of {hook.name!r} is {_shown(hook.max_blocks)}"
+            problem = f"max_blocks of {_shown(hook.name)} is {_shown(hook.max_blocks)}"
             raise ConfigError(attribute.name, problem, _range(1, MOST, hook.max_blocks))
 
 
@@ -142,7 +144,7 @@ def _models(instance: object, attribute: attrs.Attribute[Any], value: tuple[Mode
     for model in value:
         for key, low, number in _numbers(model):
             if type(number) is not int or not low <= number <= MOST:
-                problem = f"{key} of {model.name!r} is {_shown(number)}"
+                problem = f"{key} of {_shown(model.name)} is {_shown(number)}"
                 raise ConfigError(attribute.name, problem, _range(low, MOST, number))
 
 
@@ -272,7 +274,7 @@ class Config:
 
     def __attrs_post_init__(self) -> None:
         if self.model in self.fallback_models:
-            problem = f"{self.model!r} is the first model already"
+            problem = f"{_shown(self.model)} is the first model already"
             raise ConfigError("fallback_models", problem, "names of other models")
         if self.escalated_output_tokens < self.default_output_tokens:
             raise ConfigError(
@@ -289,7 +291,7 @@ class Config:
         models = tuple(named.get(name, ModelSpec(name, *standard)) for name in chain)
         if self.max_output_tokens is not None and self.max_output_tokens > models[0].max_output_tokens:
             most = models[0].max_output_tokens
-            problem = f"{self.max_output_tokens} is more than {self.model!r} can put out"
+            problem = f"{self.max_output_tokens} is more than {_shown(self.model)} can put out"
             raise ConfigError("max_output_tokens", problem, f"a whole number >= 1 and <= {most}")
         object.__setattr__(self, "source_kind", kind)
         object.__setattr__(self, "nested", kind in NESTED)
@@ -301,5 +303,5 @@ class Config:
         priced = {spec.name for spec in self.models if None not in (spec.input_price, spec.output_price)}
         for name in (self.model, *self.fallback_models):
             if name not in priced:
-                problem = f"models has no input_price and output_price for {name!r}"
+                problem = f"models has no input_price and output_price for {_shown(name)}"
                 raise ConfigError("max_cost", problem, "both prices for every model that may be asked")

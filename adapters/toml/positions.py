@@ -8,6 +8,7 @@ be plain: it knows strings, brackets, comments and keys, nothing of values.
 
 from __future__ import annotations
 
+import re
 from typing import Final, TypeAlias
 
 import attrs
@@ -15,6 +16,15 @@ import attrs
 Path: TypeAlias = tuple[str | int, ...]
 
 LEVELS_MAX: Final = 100
+
+_BARE: Final = re.compile(r"[\w-]*")
+_PLAIN: Final = re.compile(r"[^,\]}#\r\n]*")  # a number, a date, true, false
+_BLANK: Final = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_BLANK_IN_LINE: Final = re.compile(r"[ \t]*")
+# Up to two quotes may stand before the closing three.
+_STRING: Final = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\]|\\.)*"' r"|'[^']*'", re.DOTALL
+)
 
 
 class TooDeep(ValueError):
@@ -117,8 +127,7 @@ class _Scanner:
             case "{":
                 self.inline_table(path)
             case _:
-                while self.at < len(self.text) and self.peek() not in ",]}#\r\n":
-                    self.skip(1)
+                self.take(_PLAIN)
 
     def array(self, path: Path) -> None:
         self.skip(1)
@@ -152,7 +161,7 @@ class _Scanner:
         keys: list[str] = []
         while True:
             self.blank_in_line()
-            keys.append(self.string() if self.peek() in "\"'" else self.bare())
+            keys.append(self.string() if self.peek() in "\"'" else self.take(_BARE))
             if len(keys) > LEVELS_MAX:
                 raise TooDeep(self.line)
             self.blank_in_line()
@@ -160,48 +169,25 @@ class _Scanner:
                 return tuple(keys)
             self.skip(1)
 
-    def bare(self) -> str:
-        start = self.at
-        while self.peek().isalnum() or self.peek() in "_-":
-            self.skip(1)
-        return self.text[start : self.at]
-
     def string(self) -> str:
         """Skip a string; return what stands between its quotes (a key with escapes keeps them)."""
-        quote = self.peek()
-        if self.text.startswith(quote * 3, self.at):
-            return self.long_string(quote)
-        self.skip(1)
-        start = self.at
-        while self.peek() != quote:
-            self.skip(2 if quote == '"' and self.peek() == "\\" else 1)
-        self.skip(1)
-        return self.text[start : self.at - 1]
+        whole = self.take(_STRING)
+        quotes = 3 if whole[:3] in ('"""', "'''") and len(whole) > 2 else 1
+        return whole[quotes:-quotes]
 
-    def long_string(self, quote: str) -> str:
-        self.skip(3)
-        start = self.at
-        while not self.text.startswith(quote * 3, self.at):
-            self.skip(2 if quote == '"' and self.peek() == "\\" else 1)
-        end = self.at
-        while self.peek() == quote:  # up to two quotes may stand before the closing three
-            self.skip(1)
-        return self.text[start:end]
+    def take(self, pattern: re.Pattern[str]) -> str:
+        """Skip what *pattern* matches here, and return it."""
+        found = pattern.match(self.text, self.at)
+        assert found is not None, f"line {self.line}"
+        self.skip(found.end() - self.at)
+        return found[0]
 
     def blank(self) -> None:
         """Skip white space, line ends and comments."""
-        while self.at < len(self.text):
-            if self.peek() == "#":
-                while self.at < len(self.text) and self.peek() != "\n":
-                    self.skip(1)
-            elif self.peek() in " \t\r\n":
-                self.skip(1)
-            else:
-                return
+        self.take(_BLANK)
 
     def blank_in_line(self) -> None:
-        while self.peek() in (" ", "\t"):
-            self.skip(1)
+        self.take(_BLANK_IN_LINE)
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]

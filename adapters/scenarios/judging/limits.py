@@ -80,13 +80,20 @@ def _calls(run: list[Step], config: Config) -> Iterator[str]:
 
 
 def _measure(run: list[Step], config: Config) -> Iterator[str]:
-    """The measure falls with every continue and every request, retry or wait; it never rises."""
+    """
+    The measure falls with every continue and every request, retry or wait; it never rises.
+
+    Without a limit of turns that holds from one turn to the next only.
+    """
+    endless = config.max_turns is None and not config.nested
     before: tuple[int, ...] | None = None  # at the last request or wait
     last: tuple[int, ...] | None = None
     for number, one in enumerate(run, 1):
         now = measure(one.state.control, config)
         event = type(one.event).__name__
         orders = any(isinstance(effect, CallModel | Compact | Wait) for effect in one.effects)
+        if endless and _took(one, Continue.NEXT_TURN):
+            before = last = None
         if last is not None and now > last:
             yield f"the measure rose from {last} to {now} with event {number} of the run ({event})"
             return
@@ -125,14 +132,16 @@ def _compactions(run: list[Step], config: Config) -> Iterator[str]:
 def _count(breaker: _Breaker, order: Compact, one: Step, limits: dict[str, int]) -> None:
     again = any(isinstance(effect, Compact) and effect.attempt > order.attempt for effect in one.effects)
     if order.reason is CompactReason.REACTIVE:
-        took = any(
-            isinstance(effect, Show)
-            and isinstance(effect.item, Continued)
-            and effect.item.reason == Continue.REACTIVE_COMPACT_RETRY
-            for effect in one.effects
-        )
-        breaker.failures += not took and not again
+        breaker.failures += not _took(one, Continue.REACTIVE_COMPACT_RETRY) and not again
     elif isinstance(one.event, Compacted) and one.event.tokens < limits[order.model]:
         breaker.failures = 0
     else:
         breaker.failures += not again
+
+
+def _took(one: Step, reason: Continue) -> bool:
+    """Return whether the loop went round for *reason* in this step."""
+    return any(
+        isinstance(effect, Show) and isinstance(effect.item, Continued) and effect.item.reason == reason
+        for effect in one.effects
+    )

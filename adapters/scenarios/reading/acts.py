@@ -45,7 +45,7 @@ def act_of(table: Table, hooks: Collection[str]) -> f.Act:
 
 def names(found: Collection[str], nothing: str) -> str:
     """Return the names that there are, or how to make one."""
-    return ", ".join(found) or f"nothing here: the file has not {nothing}"
+    return ", ".join(map(shown, found)) or f"nothing here: the file has not {nothing}"
 
 
 def point_of(text: str) -> f.Point | None:

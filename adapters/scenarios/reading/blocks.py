@@ -89,6 +89,10 @@ def _raw(table: Table) -> Block:
 
 def _sound(source: Source, path: Path, block: Block) -> None:
     """Refuse a block of a known type that lacks what it must have: the border would pass it on untouched."""
+    if isinstance(block, ToolUse) and not block.name:
+        source.refuse(path, "is a call without a name", "a name that is not empty")
+    if isinstance(block, Opaque) and not block.type:
+        source.refuse(path, "is a block without a type", "a type that is not empty")
     if isinstance(block, Opaque) and block.type in FIELDS:
         source.refuse(path, f"is no whole {block.type} block", f"a text for each of {FIELDS[block.type]}")
 
