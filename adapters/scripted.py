@@ -1,13 +1,22 @@
 """
 A model that answers from a script: for the tests of people who use the loop.
 
-    model = ScriptedModel([calls("read", {"path": "a"}), "All done."])
-    result = run_sync("fix it", model=model, tools=[read])
-    assert [order.model for order in model.calls] == ["main", "main"]
-    model.check()
+    >>> from stepfold.adapters.scripted import ScriptedModel, calls
+    >>> from stepfold.adapters.tools import tool
+    >>> from stepfold.effects import run_sync
+    >>> @tool(read_only=True, safe=True)
+    ... def read(path: str) -> str:
+    ...     "Read a file."
+    ...     return f"the text of {path}"
+    >>> with ScriptedModel([calls("read", {"path": "a"}), "All done."]) as model:
+    ...     result = run_sync("fix it", model=model, tools=[read])
+    >>> result.output
+    'All done.'
+    >>> [order.model for order in model.calls]
+    ['main', 'main']
 
-``check`` (or leaving a ``with`` block) complains of answers that nobody asked
-for and of calls that the script did not expect.
+A call that the script does not expect raises ``ScriptError`` out of the run; so
+does leaving the ``with`` block (or ``check``) where answers are left over.
 """
 
 from __future__ import annotations
@@ -20,7 +29,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from stepfold.effects.ports import InputDelta, ModelPart, TextDelta, ThinkingDelta
+from stepfold.effects.ports import InputDelta, ModelPart, PortFault, TextDelta, ThinkingDelta
 from stepfold.engine.effects import CallModel
 from stepfold.engine.events import Stop, StreamClosed, StreamFailed, Usage
 from stepfold.engine.failures import Failure, FailureKind
@@ -139,8 +148,8 @@ def _deltas(block: Block) -> Iterable[TextDelta | ThinkingDelta | InputDelta]:
     return ()
 
 
-class ScriptError(AssertionError):
-    """The script and what the loop asked for do not agree."""
+class ScriptError(PortFault):
+    """The script and what the loop asked for do not agree: a fault of the test, which the run raises."""
 
 
 def _as_answers(given: Iterable[Answer | str]) -> list[Answer]:
@@ -180,7 +189,7 @@ class ScriptedModel:
             yield part
 
     def _complaint(self, words: str) -> ScriptError:
-        """Remember *words* too: the loop turns what a model port raises into a failed call."""
+        """Remember *words* too: a tool that runs a loop of its own turns what that raises into a failure."""
         self.complaints.append(words)
         return ScriptError(words)
 

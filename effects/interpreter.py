@@ -28,7 +28,7 @@ from stepfold.effects.flow.channel import Channel
 from stepfold.effects.flow.deadlines import Deadlines
 from stepfold.effects.flow.inbox import Inbox
 from stepfold.effects.model_call import ModelCall, words_of
-from stepfold.effects.ports import Delta, ToolProgress
+from stepfold.effects.ports import Delta, PortFault, ToolProgress
 from stepfold.effects.result import Result, Tally
 from stepfold.effects.world import World
 from stepfold.engine import Config, State, step
@@ -261,6 +261,8 @@ class Interpreter:
             event = duty.stamp(answer, id, self._now())
         except asyncio.CancelledError:
             self._abandoned(id)
+            raise
+        except PortFault:
             raise
         except (Exception, SystemExit) as problem:  # a hook that calls exit() has crashed, no more
             event = duty.failed(id, words_of(problem), self._now())

@@ -10,7 +10,15 @@ from typing import Any, Final
 
 from stepfold.effects.duties import clean, clean_failure
 from stepfold.effects.flow.inbox import Inbox
-from stepfold.effects.ports import Delta, InputDelta, ModelPart, TextDelta, ThinkingDelta, ToolProgress
+from stepfold.effects.ports import (
+    Delta,
+    InputDelta,
+    ModelPart,
+    PortFault,
+    TextDelta,
+    ThinkingDelta,
+    ToolProgress,
+)
 from stepfold.effects.world import World
 from stepfold.engine.context.repair import encodable
 from stepfold.engine.effects import CallModel
@@ -86,6 +94,8 @@ class ModelCall:
                 order = world.microcompactor.edit(order)
             parts = world.model.call(order)
             end = await self._parts(parts)
+        except PortFault:
+            raise
         except Exception as problem:
             if problem is self._refused:  # the consumer raised it, not the model: it ends the run
                 raise

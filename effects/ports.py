@@ -45,6 +45,14 @@ from stepfold.engine.messages import Block, Message, ToolUse
 from stepfold.engine.state import Collapse
 
 
+class PortFault(AssertionError):
+    """
+    A port stands for the outside wrongly: a scripted one has no answer left.
+
+    No fact of the run: the interpreter turns it into no event, and the run raises it.
+    """
+
+
 @attrs.frozen
 class TextDelta:
     """A piece of text, straight to the consumer; never an event."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
+from collections.abc import AsyncIterator
 
 import pytest
 
+from stepfold.adapters import scripted
 from stepfold.adapters.scripted import Answer, Breaks, ScriptedModel, ScriptError, calls, fails, says
-from stepfold.effects import run
+from stepfold.effects import run, run_sync
 from stepfold.effects.ports import ModelPart, TextDelta
+from stepfold.engine import Config, Terminal
 from stepfold.engine.effects import CallModel
 from stepfold.engine.events import StreamClosed, StreamFailed, Usage
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.history import History
-from stepfold.engine.messages import Text, ToolUse
+from stepfold.engine.messages import Message, Role, Text, ToolUse
 
 
 def order(model: str = "main") -> CallModel:
@@ -77,14 +81,43 @@ def test_the_wrong_model_is_told() -> None:
         parts(model, order())
 
 
-def test_in_a_run_the_loop_reports_a_call_too_many_and_check_names_it() -> None:
+def test_a_call_too_many_reaches_who_called_the_run() -> None:
     model = ScriptedModel([calls("fly")])
 
-    result = asyncio.run(run("go", model=model))
-
-    assert not result.ok
+    with pytest.raises(ScriptError, match="call 2 was not expected"):
+        asyncio.run(run("go", model=model))
     with pytest.raises(ScriptError, match="call 2 was not expected"):
         model.check()
+
+
+def test_the_wrong_model_reaches_who_called_the_run() -> None:
+    with pytest.raises(ScriptError, match="call 1 went to 'main', not to 'b'"):
+        run_sync("go", model=ScriptedModel([Answer((Text("hi"),), model="b")]))
+
+
+def test_a_call_too_many_of_a_summary_reaches_who_called_the_run() -> None:
+    history = [Message(Role.USER, (Text("x" * 600_000),)), Message(Role.ASSISTANT, (Text("yes"),))]
+
+    with pytest.raises(ScriptError, match="call 1 was not expected"):
+        run_sync("go", model=ScriptedModel([]), messages=history)
+
+
+def test_what_a_model_port_raises_otherwise_is_a_failed_call() -> None:
+    class Broken:
+        async def call(self, order: CallModel) -> AsyncIterator[ModelPart]:
+            raise AssertionError("a fault of the port")
+            yield
+
+    result = run_sync("go", model=Broken(), config=Config(max_retries=0))
+
+    assert Terminal.MODEL_ERROR is result.terminal
+
+
+def test_the_example_of_the_module_is_one() -> None:
+    done = doctest.testmod(scripted)
+
+    assert 0 == done.failed
+    assert done.attempted > 5
 
 
 def test_a_run_to_its_end() -> None:

@@ -1,4 +1,4 @@
-"""Only this catches a value that nobody thought of: every key of the format with every kind of wrong value."""
+"""Only this catches a value that nobody thought of: every key of the format, every kind of wrong value."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from stepfold.adapters.scenarios.format import Scenario
 from stepfold.adapters.scenarios.judging.expect import differences
 from stepfold.adapters.scenarios.judging.invariants import violations
 from stepfold.adapters.scenarios.playing.play import play
@@ -226,16 +227,22 @@ def cases() -> Iterator[tuple[str, dict[str, Any], Place]]:
 CASES: Final = {name: (document, place) for name, document, place in cases()}
 
 
+def read(text: str) -> Scenario | Malformed:
+    try:
+        return loads(text, "file.toml")
+    except Malformed as refusal:
+        return refusal
+
+
 def outcome(text: str, *, plays: bool = True) -> str:
     """Return "malformed" or "played"; fails where it is neither."""
-    try:
-        scenario = loads(text, "file.toml")
-    except Malformed as refusal:
-        words = str(refusal)
-        assert words.startswith(f"file.toml:{refusal.line}: "), words
-        assert 1 <= refusal.line <= text.count("\n") + 1
-        assert refusal.problem
-        assert refusal.allowed
+    scenario = read(text)
+    if isinstance(scenario, Malformed):
+        words = str(scenario)
+        assert words.startswith(f"file.toml:{scenario.line}: "), words
+        assert 1 <= scenario.line <= text.count("\n") + 1
+        assert scenario.problem
+        assert scenario.allowed
         assert "\n" not in words
         assert len(words) < 2_000
         return "malformed"
