@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
+import stat
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +31,8 @@ class JsonlLog:
 
     A line is written whole or not at all: one that was torn by a crash is cut
     off when the file is opened again (``repaired`` tells), one that fails half
-    way is taken back.  Every append reaches the operating system before it
+    way is taken back, and a file that was made and never begun is gone again
+    when the log is closed.  Every append reaches the operating system before it
     returns, so it survives the process; a durable one reaches the disk, and
     with it all lines before.
 
@@ -57,6 +60,7 @@ class JsonlLog:
         self._fsync = fsync
         self._redact = redact
         self._broken = ""
+        self._made = not self.path.exists()
         self._file = _opened(self.path)
         try:
             self._kept = self._read_and_repair()
@@ -81,7 +85,13 @@ class JsonlLog:
         return recording
 
     async def begin(self, start: Start) -> Start:
-        """Write the header of a new file; return what the file began with."""
+        """
+        Write the header of a new file; return what the file began with.
+
+        Raises:
+            OSError: As for ``append``.
+            CodecError: It does not go into JSON.
+        """
         if self._begun is None:
             self._write(header_line(start))
             self._begun = start
@@ -96,6 +106,7 @@ class JsonlLog:
 
         Raises:
             OSError: It was not written, or not made safe; nothing of it is left in the file.
+                ``filename`` is that of the log.
             CodecError: It does not go into JSON.
         """
         if self._begun is None:
@@ -118,24 +129,32 @@ class JsonlLog:
             return
         self._open = False
         try:
-            if not self._broken:
+            if self._begun is None and self._made:
+                self.path.unlink(missing_ok=True)
+            elif not self._broken:
                 self._sync()
         finally:
             self._let_go()
 
     def _write(self, line: bytes) -> None:
         if not self._open or self._broken:
-            raise OSError(f"{self.path}: {self._broken or 'the log is closed'}")
+            raise OSError(errno.EIO, self._broken or "the log is closed", str(self.path))
         try:
             done = os.write(self._file, line)
             while done < len(line):
                 done += os.write(self._file, line[done:])
+        except OSError as problem:
+            self._take_back(problem)
+            raise self._named(problem) from problem
         except BaseException as problem:
-            self._broken = f"an earlier write failed ({problem})"
-            os.ftruncate(self._file, self._length)
-            self._broken = ""
+            self._take_back(problem)
             raise
         self._length += len(line)
+
+    def _take_back(self, problem: BaseException) -> None:
+        self._broken = f"an earlier write failed ({problem})"
+        os.ftruncate(self._file, self._length)
+        self._broken = ""
 
     def _sync(self) -> None:
         if not self._fsync:
@@ -145,7 +164,11 @@ class JsonlLog:
         except OSError as problem:
             # What the kernel could not write it may have forgotten: nothing here can be trusted any more.
             self._broken = f"an earlier fsync failed ({problem})"
-            raise
+            raise self._named(problem) from problem
+
+    def _named(self, problem: OSError) -> OSError:
+        """Return *problem* with the name of the file, which the system does not tell of an open one."""
+        return OSError(problem.errno, problem.strerror or str(problem), str(self.path))
 
 
 def _opened(path: Path) -> int:
@@ -153,6 +176,9 @@ def _opened(path: Path) -> int:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as problem:
         raise RecordingError(f"{path}: {problem.strerror or problem}") from problem
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise RecordingError(f"{path}: it is a device or a pipe; wanted a file")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as problem:

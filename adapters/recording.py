@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -13,6 +13,7 @@ import orjson
 from stepfold.adapters.codec import (
     SCHEMA,
     CodecError,
+    dump_start,
     event_from,
     plain_event,
     plain_start,
@@ -54,8 +55,8 @@ class Recording:
 
 
 def header_line(begun: Start) -> bytes:
-    """Return the first line of a recording."""
-    return orjson.dumps({"stepfold": FORMAT, "schema": SCHEMA, **plain_start(begun)}) + b"\n"
+    """Return the first line of a recording; raises ``CodecError`` where it does not go into JSON."""
+    return b'{"stepfold":%d,"schema":%d,%b\n' % (FORMAT, SCHEMA, dump_start(begun).removeprefix(b"{"))
 
 
 def event_line(number: int, json: bytes) -> bytes:
@@ -72,21 +73,32 @@ def read_recording(path: str | os.PathLike[str]) -> Recording:
     """
     name = os.fspath(path)
     try:
-        content = Path(name).read_bytes()
+        with open(name, "rb") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):  # some never end
+                raise RecordingError(f"{name}: it is a device; wanted a file or a pipe")
+            content = file.read()
     except OSError as problem:
         raise RecordingError(f"{name}: {problem.strerror or problem}") from problem
     recording = parse_recording(content, name)
     if recording is None:
-        raise RecordingError(f"{name}: it is empty; a recording begins with a header line")
+        torn = f", line 1: its header is torn: {len(content)} bytes without a line break"
+        what = torn if content else ": it is empty"
+        raise RecordingError(f"{name}{what}; a recording begins with a header line")
     return recording
 
 
 def parse_recording(content: bytes, name: str) -> Recording | None:
-    """Return the recording in *content*; None where not even a whole first line is there."""
+    """
+    Return the recording in *content*; None where not even a whole first line is there.
+
+    Only what follows the last line break can be torn: a line is written with
+    its line break at the end, so one that has it and cannot be read is damaged.
+
+    Raises:
+        RecordingError: It is no recording, or a damaged one.
+    """
     lines = content.split(b"\n")
-    rest = lines.pop()  # what follows the last line break: nothing, or a torn line
-    if lines and not rest and not _is_json(lines[-1]):
-        rest = lines.pop() + b"\n"  # a block of the file that never reached the disk
+    rest = lines.pop()
     if not lines:
         if rest and not rest.startswith(b'{"stepfold"'[: len(rest)]):
             raise RecordingError(f"{name}, line 1: {NO_HEADER}")
@@ -94,14 +106,6 @@ def parse_recording(content: bytes, name: str) -> Recording | None:
     begun = _header(lines[0], f"{name}, line 1")
     events = tuple(_events(lines[1:], name))
     return Recording(begun, events, len(content) - len(rest), len(rest))
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 def _header(line: bytes, place: str) -> Start:
@@ -132,7 +136,7 @@ def _events(lines: list[bytes], name: str) -> Iterator[Event]:
         try:
             entry = orjson.loads(line)
         except orjson.JSONDecodeError as problem:
-            raise RecordingError(f"{place}: it is damaged ({problem}), though not the last") from problem
+            raise RecordingError(f"{place}: it is damaged (not JSON: {problem})") from problem
         if not isinstance(entry, dict) or set(entry) != {"n", "event"}:
             raise RecordingError(f"{place}: wanted an object with the keys n and event")
         if entry["n"] != number:

@@ -2,6 +2,6 @@
 
 import sys
 
-from stepfold.adapters.cli.main import main
+from stepfold.adapters.cli import main
 
 sys.exit(main())

@@ -12,6 +12,7 @@ OK: Final = 0
 FAILED: Final = 1  # an answer that is not whole; a scenario, replay or demo that is not as it should be
 USAGE: Final = 2
 BUG: Final = 70
+OUTPUT_LOST: Final = 74
 INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 

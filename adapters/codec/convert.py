@@ -29,10 +29,20 @@ from stepfold.engine.events import Event
 from stepfold.engine.messages import Block, ResultBlock
 
 T = TypeVar("T")
+SMALLEST: Final = -(1 << 63)
+LARGEST: Final = (1 << 64) - 1  # what JSON holds
 
 
 class CodecError(ValueError):
     """JSON that is not what it should be; the text names each place and what is allowed there."""
+
+
+def _whole(value: Any, _: Any) -> int:
+    if type(value) is int and SMALLEST <= value <= LARGEST:
+        return value
+    large = type(value) in (int, float) and abs(value) > LARGEST  # read as a float where it is JSON
+    limit = f" from {SMALLEST} to {LARGEST}" if large or type(value) is int else ""
+    raise ValueError(f"wanted a whole number{limit}, got {_short(value)}")
 
 
 def _exactly(kind: type) -> Callable[[Any, Any], Any]:
@@ -90,8 +100,9 @@ def _register_union(converter: OrjsonConverter, union: Any, tags: Mapping[type, 
 
 def _converter(*, careful: bool) -> OrjsonConverter:
     converter = make_converter(detailed_validation=careful, forbid_extra_keys=True, omit_if_default=True)
-    for kind in (bool, int, str):
+    for kind in (bool, str):
         converter.register_structure_hook(kind, _exactly(kind))
+    converter.register_structure_hook(int, _whole)
     for names in ENUMS:
         converter.register_structure_hook(names, _member(names))
     converter.register_structure_hook_factory(_is_row, _row)
@@ -214,9 +225,11 @@ def _words(problem: BaseException, _: Any) -> str:
 
 
 def _json_name(kind: type) -> str:
-    return {bool: "true or false", int: "a whole number", str: "a text"}.get(kind, kind.__name__)
+    return {bool: "true or false", str: "a text"}.get(kind, kind.__name__)
 
 
 def _short(value: Any, limit: int = 80) -> str:
+    if type(value) is int and value.bit_length() > 4 * limit:  # Python refuses to write out the longest ones
+        return f"one of {value.bit_length()} bits"
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}..."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 import hashlib
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import orjson
 
 from stepfold.engine.history import History
+
+BIG: Final = 1 << 63  # a sum can be more than JSON holds, though none of its parts is
 
 
 def digest(value: object) -> str:
@@ -20,15 +22,17 @@ def digest(value: object) -> str:
 
 def canonical(value: object) -> Any:
     """Return *value* as JSON data: every class by name, sets sorted, a history as one list."""
-    if value is None or type(value) in (str, int, bool):
+    kind: type[Any] = type(value)
+    if value is None or kind is str or kind is bool:
         return value
+    if type(value) is int:
+        return value if -BIG <= value < BIG else {"$int": hex(value)}
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, History | tuple | list):
         return [canonical(item) for item in value]
     if isinstance(value, frozenset | set):
         return {"$set": sorted((canonical(item) for item in value), key=orjson.dumps)}
-    kind: type[Any] = type(value)
     if attrs.has(kind):
         return {"$type": kind.__name__} | {name: canonical(getattr(value, name)) for name in _names(kind)}
     raise TypeError(f"{value!r} has no canonical form")

@@ -219,6 +219,12 @@ def test_no_enum_is_forgotten() -> None:
         ('{"$type":"wait_elapsed"}', "effect_id: 'effect_id' is missing"),
         ('{"$type":"wait_elapsed","effect_id":"1"}', "effect_id: wanted a whole number, got '1'"),
         ('{"$type":"wait_elapsed","effect_id":1.0}', "effect_id: wanted a whole number, got 1.0"),
+        (
+            '{"$type":"wait_elapsed","effect_id":18446744073709551616}',
+            "effect_id: wanted a whole number from -9223372036854775808 to 18446744073709551615, got 1.8",
+        ),
+        ('{"$type":"wait_elapsed","effect_id":' + "1" * 5_000 + "}", "it is not JSON"),
+        ('{"$type":"wait_elapsed","effect_id":' + "[" * 5_000, "it is not JSON"),
         ('{"$type":"wait_elapsed","effect_id":true}', "effect_id: wanted a whole number, got True"),
         ('{"$type":"wait_elapsed","effect_id":null}', "effect_id: wanted a whole number, got None"),
         ('{"$type":"wait_elapsed","effect_id":1,"x":1}', "unknown key 'x'; allowed are effect_id, at_ms"),
@@ -274,6 +280,14 @@ def test_a_start_is_written_in_full_and_read_back() -> None:
         ({"max_turn": 1}, "unknown key 'max_turn'; allowed are model, "),
         ({"max_turns": 0}, "max_turns: 0 is not allowed"),
         ({"max_turns": "5"}, "max_turns: wanted a whole number"),
+        (
+            {"max_turns": 2**64},
+            "max_turns: wanted a whole number from -9223372036854775808 to 1844674407370955",
+        ),
+        ({"max_turns": -(2**70)}, "max_turns: wanted a whole number from"),
+        ({"max_turns": 10**5_000}, "max_turns: wanted a whole number from"),
+        ({"max_turns": 10**5_000}, "got one of 16610 bits"),
+        ({"model": 10**5_000}, "model: wanted a text, got one of 16610 bits"),
         ({"source_kind": "user"}, "unknown key 'source_kind'"),
         ({"fallback_models": "ab"}, "fallback_models: wanted a list"),
         ({"stop_hooks": [{"name": "a", "max_block": 1}]}, "stop_hooks[0]: unknown key 'max_block'"),
@@ -294,6 +308,8 @@ def test_equal_contents_have_equal_digests_and_others_have_not() -> None:
     assert digest(frozenset("abc")) == digest(frozenset("cba"))
     assert digest(e.WaitElapsed(1)) != digest(e.Resumed(1))
     assert {"$type": "WaitElapsed", "effect_id": 1, "at_ms": 0} == canonical(e.WaitElapsed(1))
+    sums = [digest(number) for number in (2**64 - 1, 2**64, 2**64 + 1, -(2**64), 10**5_000, str(2**64))]
+    assert len(sums) == len(set(sums))
     with pytest.raises(TypeError, match="canonical"):
         canonical(object())
 

@@ -127,11 +127,10 @@ def test_reading_leaves_a_torn_line_alone(path: Path) -> None:
     assert before == path.read_bytes()
 
 
-@pytest.mark.parametrize("tail", [b"\0" * 512, b"\0" * 512 + b"\n", b'{"n":4,"ev\n'])
-def test_a_block_that_never_reached_the_disk_is_torn_too(path: Path, tail: bytes) -> None:
+def test_a_block_that_never_reached_the_disk_is_torn_too(path: Path) -> None:
     write(path)
     with path.open("ab") as file:
-        file.write(tail)
+        file.write(b"\0" * 512)
     log = JsonlLog(path)
     assert log.repaired is not None
     assert list(EVENTS) == now(log.read())
@@ -142,6 +141,12 @@ def test_a_block_that_never_reached_the_disk_is_torn_too(path: Path, tail: bytes
     ("change", "words"),
     [
         (lambda lines: [lines[0], b"{broken", *lines[2:]], "line 2: it is damaged"),
+        (lambda lines: [*lines, b'{"n":4,"ev'], "line 5: it is damaged"),
+        (lambda lines: [*lines, b"\0" * 512], "line 5: it is damaged"),
+        (lambda lines: [*lines, b""], "line 5: it is damaged"),
+        (lambda lines: [*lines, b"[" * 5_000], "line 5: it is damaged"),
+        (lambda lines: [*lines, b"1" * 5_000], "line 5: it is damaged"),
+        (lambda lines: [lines[0][:-5]], "line 1: it is no recording"),
         (lambda lines: [lines[0], *lines[2:]], "line 2: its number is 2, wanted 1"),
         (lambda lines: [lines[0], lines[1], lines[1], *lines[2:]], "line 3: its number is 1, wanted 2"),
         (lambda lines: [b"{broken", *lines[1:]], "line 1: it is no recording"),
@@ -187,9 +192,31 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path, path: Path) -> No
         read_recording(tmp_path)
     with pytest.raises(RecordingError, match="No such file"):
         JsonlLog(tmp_path / "missing" / "log.jsonl")
+    with pytest.raises(RecordingError, match="it is a device; wanted a file or a pipe"):
+        read_recording("/dev/zero")
+    with pytest.raises(RecordingError, match="it is a device or a pipe; wanted a file"):
+        JsonlLog("/dev/null")
     path.write_bytes(b"")
-    with pytest.raises(RecordingError, match="empty"):
+    with pytest.raises(RecordingError, match="it is empty"):
         read_recording(path)
+    path.write_bytes(b'{"stepfold":1,"sch')
+    with pytest.raises(RecordingError, match="line 1: its header is torn: 18 bytes without a line break"):
+        read_recording(path)
+
+
+def test_a_log_that_never_began_leaves_no_file(path: Path) -> None:
+    async def attempt() -> None:
+        log = JsonlLog(path)
+        with pytest.raises(CodecError, match="JSON"):
+            await log.begin(Start(Config(model="\ud800")))
+        assert path.exists()
+        await log.close()
+        assert not path.exists()
+        path.touch()
+        await JsonlLog(path).close()
+        assert path.exists()  # it was there before
+
+    now(attempt())
 
 
 def test_a_log_that_nobody_holds_lets_go_of_its_file(path: Path) -> None:
@@ -248,8 +275,9 @@ def test_a_write_that_fails_half_way_is_taken_back(path: Path, monkeypatch: pyte
         await log.begin(BEGUN)
         with monkeypatch.context() as patch:
             patch.setattr(jsonl_log.os, "write", full)
-            with pytest.raises(OSError, match="No space"):
+            with pytest.raises(OSError, match="No space") as refused:
                 await log.append(Prefetched(1, ("x" * 1_004,)), durable=True)
+            assert str(path) == refused.value.filename
         assert before == path.read_bytes()
         await log.append(WaitElapsed(4), durable=True)
         await log.close()
@@ -268,8 +296,9 @@ def test_after_a_failed_fsync_nothing_more_is_promised(path: Path, monkeypatch: 
 
         with monkeypatch.context() as patch:
             patch.setattr(jsonl_log.os, "fsync", broken)
-            with pytest.raises(OSError, match="Input/output"):
+            with pytest.raises(OSError, match="Input/output") as refused:
                 await log.append(WaitElapsed(1), durable=True)
+            assert str(path) == refused.value.filename
         with pytest.raises(OSError, match="earlier fsync"):
             await log.append(WaitElapsed(2), durable=False)
         await log.close()

@@ -51,10 +51,16 @@ def with_key(url: str) -> dict[str, str]:
     return {"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": url}
 
 
+def fresh() -> None:
+    """What a shell does for a job in the foreground, wherever the tests run."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 async def start(folder: Path, *arguments: str, **options: Any) -> asyncio.subprocess.Process:
     """Start the program in *folder*."""
-    env = environment(**options.pop("env", {}))
-    return await asyncio.create_subprocess_exec(*PROGRAM, *arguments, cwd=folder, env=env, **options)
+    given = {"preexec_fn": fresh, **options, "env": environment(**options.pop("env", {}))}
+    return await asyncio.create_subprocess_exec(*PROGRAM, *arguments, cwd=folder, **given)
 
 
 async def stepfold(

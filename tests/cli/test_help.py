@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -11,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from stepfold.adapters.cli.exits import BUG, FAILED, INTERRUPTED, OK, PIPE_CLOSED, USAGE, exit_code
-from stepfold.adapters.cli.main import app
+from stepfold.adapters.cli.exits import (
+    BUG,
+    FAILED,
+    INTERRUPTED,
+    OK,
+    OUTPUT_LOST,
+    PIPE_CLOSED,
+    USAGE,
+    exit_code,
+)
+from stepfold.adapters.cli.typed import app
 from stepfold.adapters.config_file import parse_settings
 from stepfold.engine.events import AbortKind
 from stepfold.engine.failures import Failure, FailureKind
@@ -74,7 +82,9 @@ def test_every_end_has_its_code_and_the_page_says_so(end: End, code: int) -> Non
 def test_the_page_lists_exactly_the_codes_there_are() -> None:
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
 
-    assert {OK, FAILED, USAGE, BUG, INTERRUPTED, PIPE_CLOSED} | {code for _, code in ENDS} == listed
+    assert {OK, FAILED, USAGE, BUG, INTERRUPTED, OUTPUT_LOST, PIPE_CLOSED} | {
+        code for _, code in ENDS
+    } == listed
     assert set(Terminal) == {end.reason for end, _ in ENDS}
 
 
@@ -112,19 +122,3 @@ def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
 
     for argument in ("version", "--version"):
         assert told(tmp_path, argument).out == f"stepfold {project['version']}\n"
-
-
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "w") as closed:
-        process = subprocess.run(
-            [sys.executable, "-m", "stepfold.adapters.cli", "graph", "--json"],
-            cwd=tmp_path,
-            env=environment(),
-            stdout=closed,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    assert (PIPE_CLOSED, "") == (process.returncode, process.stderr)

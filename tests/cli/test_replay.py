@@ -53,7 +53,7 @@ def test_json_is_one_object_a_file(recording: Path) -> None:
 
     one, other = (json.loads(line) for line in ended.out.splitlines())
     assert one == other
-    assert {"recording", "ok", "events", "runs", "digest", "difference"} == set(one)
+    assert {"recording", "ok", "events", "torn", "runs", "digest", "difference"} == set(one)
     run = one["runs"][0]
     assert (run["terminal"], run["transitions"], run["ok"]) == ("max_turns", ["next_turn"], False)
 
@@ -95,7 +95,20 @@ def test_a_torn_last_line_is_left_out_and_told(recording: Path) -> None:
     recording.write_bytes(whole[:-10])
 
     ended = told(recording.parent, "replay", recording.name)
+    data = json.loads(told(recording.parent, "replay", "--json", recording.name).out)
 
     assert 0 == ended.code
-    assert "bytes of a torn last line left out" in ended.out
+    torn = len(whole) - 10 - (whole[:-10].rindex(b"\n") + 1)
+    assert f", {torn} bytes of a torn last line left out" in ended.out
+    assert (torn, True) == (data["torn"], data["ok"])
     assert whole[:-10] == recording.read_bytes()
+
+
+def test_a_last_line_that_is_whole_and_damaged_is_not_torn(recording: Path) -> None:
+    lines = recording.read_bytes().splitlines(keepends=True)
+    recording.write_bytes(b"".join([*lines[:-1], lines[-1][:-10] + b"\n"]))
+
+    ended = told(recording.parent, "replay", recording.name)
+
+    assert (2, "") == (ended.code, ended.out)
+    assert f"{recording.name}, line {len(lines)}: it is damaged (not JSON: " in ended.complaint

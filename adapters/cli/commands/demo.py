@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from stepfold.adapters.cli import signals
 from stepfold.adapters.cli.commands.replay import fold_recording
 from stepfold.adapters.cli.demo.seen import Seen
 from stepfold.adapters.cli.demo.session import PROMPT, play_session
@@ -32,7 +33,7 @@ def demo_command(keep: Path | None) -> int:
     every recording folds to the state that its run came to.
     """
     if keep is None:
-        with tempfile.TemporaryDirectory(prefix="stepfold-demo-") as folder:
+        with signals.raised(), tempfile.TemporaryDirectory(prefix="stepfold-demo-") as folder:
             return _demo(Path(folder))
     try:
         keep.mkdir(parents=True, exist_ok=True)
@@ -40,7 +41,8 @@ def demo_command(keep: Path | None) -> int:
             raise Problem(f"--keep: {keep} is not empty")
     except OSError as error:
         raise Problem(f"--keep: {keep}: {error.strerror or error}") from error
-    return _demo(keep)
+    with signals.raised():  # the session's files and its recording are whole
+        return _demo(keep)
 
 
 def _demo(folder: Path) -> int:

@@ -57,6 +57,7 @@ class Folded:
     def data(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
         data: dict[str, Any] = {"recording": self.path, "ok": self.ok, "events": len(self.recording.events)}
+        data["torn"] = self.recording.torn
         data["runs"] = [_run_data(run) for run in self.runs]
         data["digest"] = digest(self.state)
         if self.problem is not None:

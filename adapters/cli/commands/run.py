@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -10,20 +11,23 @@ from typing import Any, Final
 import attrs
 
 from stepfold.adapters.cli.commands.model import Vendor, limits_of, vendor
+from stepfold.adapters.cli.commands.replay import fold_recording
 from stepfold.adapters.cli.commands.stop_hooks import command_hooks
 from stepfold.adapters.cli.exits import FAILED, INTERRUPTED, Problem, exit_code
 from stepfold.adapters.cli.terminal.asking import AskOnTerminal, is_terminal, nobody
 from stepfold.adapters.cli.terminal.json_view import JsonView
 from stepfold.adapters.cli.terminal.stopping import stopping
 from stepfold.adapters.cli.terminal.view import View
+from stepfold.adapters.codec import CodecError, dump_start
 from stepfold.adapters.config_file import ConfigFileError, Settings, read_settings
-from stepfold.adapters.recording import Recording, RecordingError, read_recording
+from stepfold.adapters.recording import Recording, RecordingError
+from stepfold.adapters.tools.content import clean
 from stepfold.adapters.tools.permission import CanUseTool
 from stepfold.adapters.tools.rules import Rules
 from stepfold.adapters.wiring import DEFAULT_MODEL, file_log, vendor_model, wired
 from stepfold.effects import Handle, LogMismatch
 from stepfold.effects import run as run_loop
-from stepfold.effects.ports import Hooks
+from stepfold.effects.ports import Hooks, Start
 from stepfold.engine import Config, ConfigError
 from stepfold.engine.config import ModelSpec
 
@@ -52,7 +56,7 @@ def run_command(wishes: Wishes) -> int:
     """Run; return the exit code of the end.  What cannot be done is a ``Problem``, before a file is made."""
     settings = _settings(wishes.config)
     prompt = _prompt(wishes)
-    resumed = _resumed(wishes)
+    resumed = _resumed(wishes, prompt)
     _check_record(wishes.record)
     if wishes.folder is not None and not wishes.folder.is_dir():
         raise Problem(f"--tools: {wishes.folder} is not a folder")
@@ -63,10 +67,11 @@ def run_command(wishes: Wishes) -> int:
         raise Problem("given up: the run was cut off; --resume goes on with it", INTERRUPTED) from None
     except (LogMismatch, RecordingError, ConfigError) as error:
         raise Problem(str(error)) from error
-    except BrokenPipeError:
-        raise
+    except CodecError as error:
+        raise Problem(f"the run cannot be recorded, and was cut off: {error}", FAILED) from error
     except OSError as error:
-        raise Problem(f"{error.filename or 'the recording'}: {error.strerror or error}", FAILED) from error
+        what = f"{error.filename}: it cannot be written" if error.filename else "the run was cut off"
+        raise Problem(f"{what}: {error.strerror or error}", FAILED) from error
 
 
 # --------------------------------------------------------------- before the run
@@ -86,13 +91,20 @@ def _prompt(wishes: Wishes) -> str | None:
         if wishes.resume is None:
             raise Problem("a prompt is missing: stepfold run PROMPT, or - to read it from the input")
         return None
-    text = wishes.prompt if wishes.prompt != "-" else sys.stdin.buffer.read().decode(errors="replace")
-    if not text.strip():
-        raise Problem("the prompt is empty")
+    if not (text := clean(_input() if wishes.prompt == "-" else wishes.prompt)).strip():
+        where = ": nothing came from the input" if wishes.prompt == "-" else ""
+        raise Problem(f"the prompt is empty{where}")
     return text
 
 
-def _resumed(wishes: Wishes) -> Recording | None:
+def _input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode(errors="replace")
+    except OSError as error:
+        raise Problem(f"the input cannot be read: {error.strerror or error}") from error
+
+
+def _resumed(wishes: Wishes, prompt: str | None) -> Recording | None:
     if wishes.resume is None:
         return None
     if wishes.record is not None:
@@ -100,17 +112,29 @@ def _resumed(wishes: Wishes) -> Recording | None:
     if wishes.model is not None:
         raise Problem("--model and --resume exclude each other: a recording keeps its model")
     try:
-        recording = read_recording(wishes.resume)
+        folded = fold_recording(wishes.resume)
     except RecordingError as error:
         raise Problem(str(error)) from error
-    return recording
+    if folded.problem is not None:
+        number, field, words = folded.problem
+        raise Problem(f"{wishes.resume}: it does not replay: event {number}, {field}: {words}")
+    unfinished = bool(folded.runs) and folded.state.end is None
+    if prompt is not None and unfinished and prompt != folded.runs[-1].prompt:
+        raise Problem(
+            f"{wishes.resume}: its last run is not finished; leave out the prompt to finish it first"
+        )
+    if prompt is None and not folded.runs:
+        raise Problem(f"{wishes.resume}: it holds no run to go on with; give a prompt to begin one")
+    return folded.recording
 
 
 def _check_record(path: Path | None) -> None:
     if path is None:
         return
-    if path.exists():
-        raise Problem(f"--record: {path} exists already; --resume {path} goes on with it")
+    if path.is_dir():
+        raise Problem(f"--record: {path} is a folder; wanted the name of a new file")
+    if os.path.lexists(path):
+        raise Problem(f"--record: {path} exists already; wanted a new file, or --resume to go on with it")
     if not path.parent.is_dir():
         raise Problem(f"--record: {path.parent} is not a folder")
 
@@ -120,15 +144,17 @@ async def _config(wishes: Wishes, settings: Settings, client: Vendor) -> Config:
     name = wishes.model or settings.values.get("model") or DEFAULT_MODEL
     system = settings.values.get("system_prompt") or ""
     if not system and wishes.folder is not None:
-        system = SYSTEM.format(folder=wishes.folder.resolve())
+        system = SYSTEM.format(folder=clean(str(wishes.folder.resolve())))
     names = dict.fromkeys((name, *settings.values.get("fallback_models", ())))
     given: tuple[ModelSpec, ...] = settings.values.get("models", ())
     known = {spec.name for spec in given}
     asked = await limits_of(client, [each for each in names if each not in known])
     try:
-        return settings.config(model=name, models=(*given, *asked), system_prompt=system)
-    except ConfigError as error:
-        raise Problem(str(error)) from error
+        config = settings.config(model=name, models=(*given, *asked), system_prompt=system)
+        dump_start(Start(config))  # it can be recorded
+    except (ConfigError, CodecError) as error:
+        raise Problem(f"{wishes.config or 'config'}: {error}") from error
+    return config
 
 
 # ----------------------------------------------------------------------- the run
@@ -144,9 +170,7 @@ async def _session(
         await client.close()
 
 
-async def _run(
-    wishes: Wishes, settings: Settings, prompt: str | None, config: Config, client: Vendor
-) -> int:
+async def _run(wishes: Wishes, settings: Settings, prompt: str | None, config: Config, client: Vendor) -> int:
     view = JsonView(sys.stdout) if wishes.json else View(sys.stdout, quiet=wishes.quiet)
     options = wired(
         model=vendor_model(config, client.client),

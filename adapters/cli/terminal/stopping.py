@@ -1,4 +1,4 @@
-"""Ctrl+C: once stops the run cleanly, twice gives up waiting for that, thrice ends the process."""
+"""Ctrl+C in a run: once stops it cleanly, twice gives up waiting for that, thrice ends the process."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from stepfold.adapters.cli.exits import INTERRUPTED
+from stepfold.adapters.cli.signals import heard as heard_at_all
 from stepfold.effects import Handle
 from stepfold.engine.events import AbortKind
-
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
@@ -34,12 +33,13 @@ def stopping(handle: Handle, task: asyncio.Task[Any], say: Callable[[str], None]
             case _:
                 os._exit(INTERRUPTED)
 
-    for number in SIGNALS:
+    before = {number: signal.getsignal(number) for number in heard_at_all()}
+    for number in before:
         loop.add_signal_handler(number, hear)
     try:
         yield
     finally:
-        for number in SIGNALS:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
-            if heard:  # it ends already: an impatient second Ctrl+C must not break into that
-                signal.signal(number, signal.SIG_IGN)
+            # Once it ends, an impatient second Ctrl+C must not break into that.
+            signal.signal(number, signal.SIG_IGN if heard else handler)

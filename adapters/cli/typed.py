@@ -1,5 +1,5 @@
 """
-What can be typed, and what becomes of what goes wrong.
+What can be typed.
 
 Each command has its file in ``commands/``; it is imported when it is used, so
 that help and completion stay quick.
@@ -7,13 +7,12 @@ that help and completion stay quick.
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from stepfold.adapters.cli.paths import to_make, to_read
 
 app = typer.Typer(
     add_completion=False,
@@ -23,7 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Paths = Annotated[list[Path], typer.Argument(metavar="FILE", help="Recordings.")]
+Paths = Annotated[list[Path], typer.Argument(metavar="FILE", help="Recordings.", parser=to_read)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line, and nothing else.")]
 
 
@@ -55,15 +54,19 @@ def run(
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model to ask.")] = None,
     tools: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Offer bash, read, write, edit, glob and grep in this folder."),
+        typer.Option(
+            parser=to_make, metavar="DIR", help="Offer bash, read, write, edit, glob and grep in this folder."
+        ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings, as TOML (docs/cli.md).")
+        Path | None, typer.Option(parser=to_read, metavar="FILE", help="Settings, as TOML (docs/cli.md).")
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep a recording in this new file.")
+        Path | None, typer.Option(parser=to_make, metavar="FILE", help="Keep a recording in this new file.")
     ] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="Go on with this recording.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(parser=to_read, metavar="FILE", help="Go on with this recording.")
+    ] = None,
     allow_all: Annotated[
         bool, typer.Option("--allow-all", help="Run every tool without asking, but those that a rule denies.")
     ] = False,
@@ -91,7 +94,7 @@ def run(
 @app.command(short_help="Show every transition, without network or key.")
 def demo(
     keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the recordings in this folder.")
+        Path | None, typer.Option(parser=to_make, metavar="DIR", help="Keep the recordings in this folder.")
     ] = None,
 ) -> int:
     """Show a whole session and every transition, without network or key."""
@@ -117,11 +120,13 @@ def replay(
 @app.command(short_help="Play scenario files and compare.")
 def check(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="FILE_OR_FOLDER", help="Scenarios (docs/scenarios.md).")
+        list[Path],
+        typer.Argument(parser=to_read, metavar="FILE_OR_FOLDER", help="Scenarios (docs/scenarios.md)."),
     ],
     json: Json = False,
     record: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep each run's recording in this folder.")
+        Path | None,
+        typer.Option(parser=to_make, metavar="DIR", help="Keep each run's recording in this folder."),
     ] = None,
 ) -> int:
     """Play scenario files and compare what happens with what they expect."""
@@ -133,7 +138,10 @@ def check(
 @app.command(short_help="Prove that every run ends, and more, by trying everything.")
 def prove(
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings, as TOML; their limits are explored, too.")
+        Path | None,
+        typer.Option(
+            parser=to_read, metavar="FILE", help="Settings, as TOML; their limits are explored, too."
+        ),
     ] = None,
     states: Annotated[
         int | None,
@@ -163,62 +171,3 @@ def version() -> int:
     """Print the version."""
     _print_version(True)
     return 0
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """
-    Run the command line and return its exit code; nothing is ever raised.
-
-    Args:
-        arguments: Without the program's name; None: those of the process.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that lacks a character gets a question mark
-            stream.reconfigure(errors="replace")
-    try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _pipe_closed()
-    return code
-
-
-def _run(arguments: list[str]) -> int:
-    from stepfold.adapters.cli.exits import BUG, INTERRUPTED, USAGE, Problem
-
-    try:
-        command = typer.main.get_command(app)
-        with command.make_context("stepfold", arguments) as context:
-            returned: Any = command.invoke(context)
-        return int(returned or 0)
-    except typer.Exit as leaving:
-        return leaving.exit_code
-    except typer.TyperException as error:
-        if not arguments:  # the message is the help
-            print(error.format_message(), file=sys.stderr)
-            return USAGE
-        return _tell(error.format_message(), USAGE)
-    except Problem as problem:
-        return _tell(str(problem), problem.code)
-    except (KeyboardInterrupt, typer.Abort):
-        return _tell("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        if os.environ.get("STEPFOLD_TRACEBACK"):
-            raise
-        words = f"{type(error).__name__}: {error}"
-        return _tell(f"this is a bug: {words} (STEPFOLD_TRACEBACK=1 shows where)", BUG)
-
-
-def _tell(words: str, code: int) -> int:
-    print(f"stepfold: {' '.join(words.split())}", file=sys.stderr)
-    return code
-
-
-def _pipe_closed() -> int:
-    """The reader of the output went away: say nothing more, also not at the exit of Python."""
-    from stepfold.adapters.cli.exits import PIPE_CLOSED
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return PIPE_CLOSED
