@@ -49,6 +49,11 @@ def wired(
     """
     Return the options of ``run`` for what most callers want.
 
+    Without *rules*, *before*, *after* and *can_use_tool* nobody is asked: every
+    tool runs as the model calls it, those of *folder* included, and ``bash`` is
+    not held to the folder.  ``rules=Rules(allow_read_only=True)`` with a
+    *can_use_tool* asks before anything is changed.
+
     Args:
         model: A model's name, called through the vendor's SDK, or a ``Model`` port.
         tools: Functions, ``@tool`` functions, ``Tool`` objects, ``Tools`` ports.

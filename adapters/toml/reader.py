@@ -194,7 +194,7 @@ class Table:
 
     def tables(self, key: str, *allowed: str) -> Iterator[Table]:
         """Yield each table of an array of tables."""
-        for path, item in self.items(key, "tables"):
+        for path, item in self.items(key, f"tables: write [[{_dotted((*self.path, key))}]]"):
             yield self.source.table(item, path, *allowed)
 
     def table(self, key: str, *allowed: str) -> Table:

@@ -135,7 +135,7 @@ def test_every_key_of_config_can_be_written() -> None:
         ),
         ("permissions = 3", 1, "permissions: 3 is not a table; allowed: a table of allow, ask, deny"),
         ("stop_hooks = ['a']", 1, "stop_hooks[1]: 'a' is not a table; allowed: a table of name, command"),
-        ("models = 3", 1, "models: 3 is not allowed; allowed: a list of tables"),
+        ("models = 3", 1, "models: 3 is not allowed; allowed: a list of tables: write [[models]]"),
         ("max_turns = 3\nmax_turns = 4", 2, "is not TOML: Cannot overwrite a value"),
         ("# x\na = [\n 1,\n", 2, "is not TOML: "),
         ("a = 1\nb = [1, }]\nc = 2", 2, "is not TOML: "),

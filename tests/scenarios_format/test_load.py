@@ -8,7 +8,7 @@ from stepfold.adapters.scenarios import format as f
 from stepfold.adapters.scenarios.reading.acts import deed_of, point_of
 from stepfold.adapters.scenarios.reading.load import loads
 from stepfold.adapters.scripted import Breaks, Closes, Fails
-from stepfold.adapters.toml.reader import Malformed
+from stepfold.engine.config import ModelSpec
 from stepfold.engine.events import AbortKind, CallStatus, HookVerdict, Interrupt, Stop, Usage
 from stepfold.engine.failures import FailureKind
 from stepfold.engine.messages import (
@@ -242,6 +242,47 @@ def test_what_is_not_said_has_its_default() -> None:
     assert f.Expect() == scenario.expect
 
 
+def test_a_file_that_does_not_name_its_format_is_of_the_first() -> None:
+    assert "t" == loads("title = 't'\n[[user]]\ntext = 'go'\n").title
+
+
+def test_hooks_of_the_config_let_every_run_end_and_come_first() -> None:
+    text = "[[hook]]\nname = 'a'\nanswers = ['block: x']\n[[config.stop_hooks]]\nname = 'b'\nmax_blocks = 3\n"
+    scenario = loads(HEAD + text)
+
+    assert [("b", 3), ("a", 1)] == [(hook.name, hook.max_blocks) for hook in scenario.config.stop_hooks]
+    passing, _ = scenario.world.hooks
+    assert (f.HookReply(HookVerdict.PASS),) == passing.replies
+
+
+def test_models_of_the_config_have_their_own_limits() -> None:
+    spec = "name = 'main'\ncontext_window_tokens = 50_000\nmax_output_tokens = 4_000\n"
+    scenario = loads(HEAD + "[config]\nmax_turns = 'off'\n[[config.models]]\n" + spec)
+
+    assert scenario.config.max_turns is None
+    assert ModelSpec("main", 50_000, 4_000) == scenario.config.all_models[0]
+
+
+def test_a_small_window_is_none_to_a_run_that_shrinks_one() -> None:
+    text = "[config]\nsource = 'compact'\ncontext_window_tokens = 10\n"
+
+    assert 10 == loads(HEAD + text).config.context_window_tokens
+
+
+@pytest.mark.parametrize("more", ["stop = 'max_tokens'", "cut = true", "error = { status = 500 }"])
+def test_what_breaks_an_answer_off_may_leave_a_block_open(more: str) -> None:
+    (entry,) = loads(f"{HEAD}[[model]]\nopen = {{ text = 'a' }}\n{more}\n").world.entries
+
+    assert Text("a") == entry.answer.open
+
+
+def test_an_act_may_leave_a_block_open() -> None:
+    act = "[[act]]\nat = 'call 1 opened'\ndo = 'abort hard'\n"
+    (entry,) = loads(f"{HEAD}[[model]]\nopen = {{ text = 'a' }}\n{act}").world.entries
+
+    assert Text("a") == entry.answer.open
+
+
 @pytest.mark.parametrize(
     ("input", "kept", "raw"),
     [
@@ -257,102 +298,6 @@ def test_an_input_may_be_what_no_json_parser_accepts(input: str, kept: str, raw:
     (entry,) = loads(text).world.entries
 
     assert (ToolUse("t", "n", kept, raw_input=raw),) == entry.answer.blocks
-
-
-REFUSED = [
-    # text after the head, line, key, a word of what is allowed
-    ("colour = 1", 5, "user[1].colour", "text"),
-    ("[config]\nmax_turn = 5", 6, "config.max_turn", "max_turns"),
-    ("[config]\nmax_turns = 0", 6, "config.max_turns", ">= 1"),
-    ("[config]\nmax_turns = true", 6, "config.max_turns", ">= 1"),
-    ("[config]\nautocompact = 1", 6, "config.autocompact", "bool"),
-    ("[config]\nmodel = 3", 6, "config.model", "a name"),
-    ("[config]\nsource = 'robot'", 6, "config.source", "agent:NAME"),
-    ("[config]\nfallback_models = ['main']", 6, "config.fallback_models", "first model"),
-    ("[config]\nstop_hooks = ['lint']", 6, "config.stop_hooks[1]", "a table of name, max_blocks"),
-    ("[[history]]\nrole = 'robot'\ncontent = ''", 6, "history[1].role", "assistant"),
-    ("[[history]]\nrole = 'user'", 5, "history[1].content", "blocks"),
-    ("[[history]]\nrole = 'user'\ncontent = [{ text = 'a' }]", 7, "history[1].content[1]", "type"),
-    ("[[model]]\n[[model]]\nblocks = [\n {text = 'a'},\n {txt = 'b'}]", 9, "model[2].blocks[2].txt", "raw"),
-    ("[[model]]\nblocks = [{ text = 'a', thinking = 'b' }]", 6, "model[1].blocks[1]", "exactly one"),
-    ("[[model]]\nblocks = [{ text = 'a', signature = 'b' }]", 6, "model[1].blocks[1].signature", "text"),
-    ("[[history]]\nrole = 'user'\ncontent = [{ type = 'text' }]", 7, "history[1].content[1]", "each of text"),
-    ("[[history]]\nrole = 'user'\ncontent = [{type = 'a', d = 1979-05-27}]", 7, "history[1].content", "JSON"),
-    ("[[model]]\nblocks = [{ raw = { type = 'tool_use' } }]", 6, "model[1].blocks[1].raw", "id, name"),
-    ("[[model]]\nblocks = [{ raw = { id = 'x' } }]", 6, "model[1].blocks[1].raw", "type"),
-    ("[[model]]\nblocks = [{ tool_use = { id = 'x' } }]", 6, "model[1].blocks[1].tool_use.name", "text"),
-    ("[[model]]\ntakes = -1", 6, "model[1].takes", ">= 0"),
-    ("[[model]]\ntakes = 1.5", 6, "model[1].takes", ">= 0"),
-    ("[[model]]\ntimes = 0", 6, "model[1].times", ">= 1"),
-    ("[[model]]\ntimes = 'always'", 6, "model[1].times", "forever"),
-    ("[[model]]\ntimes = 'forever'\n[[model]]", 6, "model[1].times", ">= 1"),
-    ("[[model]]\nerror = {}", 6, "model[1].error", "status"),
-    ("[[model]]\nerror = { status = 529 }\ncut = true", 7, "model[1].cut", "one of"),
-    ("[[model]]\nerror = { transport = 'x', status = 500 }", 6, "model[1].error.status", "alone"),
-    ("[[model]]\nerror = { status = 429, retry_after = 'soon' }", 6, "model[1].error.retry_after", "seconds"),
-    ("[[model]]\nusage = { tokens = 1 }", 6, "model[1].usage.tokens", "input_tokens"),
-    ("[[tool]]\nsafe = true", 5, "tool[1].name", "text"),
-    ("[[tool]]\nname = 'a'\n[[tool]]\nname = 'a'", 8, "tool[2].name", "of its own"),
-    ("[[tool]]\nname = 'a'\nsafe = 'yes'", 7, "tool[1].safe", "true, false"),
-    ("[[tool]]\nname = 'a'\ninterrupt = 'stop'", 7, "tool[1].interrupt", "wait, cancel"),
-    ("[[tool]]\nname = 'a'\npermission = 'ask'", 7, "tool[1].permission", "ask ="),
-    ("[[tool]]\nname = 'a'\npermission = { ask = 'maybe' }", 7, "tool[1].permission.ask", "allow, deny"),
-    ("[[tool]]\nname = 'a'\nresult = { what = 1 }", 7, "tool[1].result.what", "error, blocks, chars"),
-    ("[[tool]]\nname = 'a'\nresults = []", 7, "tool[1].results", "at least one"),
-    ("[[tool]]\nname = 'a'\nmax_result_chars = 'all'", 7, "tool[1].max_result_chars", "infinite"),
-    ("[[hook]]\nname = 'a'\nanswers = ['stop']", 7, "hook[1].answers[1]", "prevent"),
-    ("[[hook]]\nname = 'a'\nanswers = ['block 3 errors']", 7, "hook[1].answers[1]", "block: WORDS"),
-    ("[[hook]]\nname = 'a'\nmax_blocks = 0", 7, "hook[1].max_blocks", ">= 1"),
-    ("[[compact]]\ntokens = 1", 5, "compact[1]", "exactly one of summary, error"),
-    ("[[collapse]]\nsummary = 'a'", 5, "collapse[1].through", ">= 1"),
-    ("[[act]]\nat = 'call 0 opened'\ndo = 'crash'", 6, "act[1].at", "call N opened"),
-    ("[[act]]\nat = 'call 1 opened'\ndo = 'abort softly'", 7, "act[1].do", "abort hard"),
-    ("[[act]]\nat = 'call 1 opened'\ndo = 'queue '", 7, "act[1].do", "queue TEXT"),
-    ("[expect]\nterminal = 'stopped'", 6, "expect.terminal", "aborted_tools"),
-    ("[expect]\nterminals = ['completed', 'x']", 6, "expect.terminals[2]", "none"),
-    ("[expect]\nending = 'good'", 6, "expect.ending", "truncated"),
-    ("[expect]\ntransitions = ['again']", 6, "expect.transitions[1]", "next_turn"),
-    ("[expect]\nmodel_calls = 'two'", 6, "expect.model_calls", "max"),
-    ("[expect]\nmodel_calls = { min = 2 }", 6, "expect.model_calls.min", "max"),
-    ("[expect]\ntools = { t1 = 'done' }", 6, "expect.tools.t1", "completed"),
-    ("[expect]\ntool_overlap = [['t1']]", 6, "expect.tool_overlap[1]", "two call ids"),
-    ("[expect]\nwaits_ms = [1.5]", 6, "expect.waits_ms[1]", ">= 0"),
-    ("[expect]\nrequest = { call = 0, shape = [] }", 6, "expect.request.call", "-1"),
-    ("[expect]\nrequest = { call = 1, shape = ['text'] }", 6, "expect.request.shape[1]", "ROLE"),
-    ("[expect]\nhook_runs = {}", 6, "expect.hook_runs", "hooks_run"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "line", "key", "allowed"), REFUSED, ids=[case[2] for case in REFUSED])
-def test_what_the_format_does_not_know_is_refused(text: str, line: int, key: str, allowed: str) -> None:
-    with pytest.raises(Malformed) as refusal:
-        loads(HEAD + text + "\n", "file.toml")
-
-    assert (line, key) == (refusal.value.line, refusal.value.key)
-    assert allowed in str(refusal.value)
-    assert str(refusal.value).startswith(f"file.toml:{line}: {key}: ")
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "word"),
-    [
-        ('format = "1"\ntitle = "t"\n[[user]]\ntext = "a"', 1, "format"),
-        ('format = 2\ntitle = "t"\n[[user]]\ntext = "a"', 1, "format"),
-        ("format = 1\n[[user]]\ntext = 'a'", 1, "title"),
-        ("format = 1\ntitle = 't'", 1, "[[user]]"),
-        ("format = 1\ntitle = 't'\n[[user]]\ntext = ' '", 4, "not empty"),
-        ("format = 1\ntitle = 't'\nuser = 'me'", 3, "user"),
-        ("format = 1\ntitle = = 2", 2, "TOML"),
-        ("format = 1\ntitle = '", 2, "TOML"),
-        ("format = 1\nformat = 1", 2, "TOML"),
-    ],
-)
-def test_the_head_of_a_file(text: str, line: int, word: str) -> None:
-    with pytest.raises(Malformed) as refusal:
-        loads(text, "file.toml")
-
-    assert line == refusal.value.line
-    assert word in str(refusal.value)
 
 
 @pytest.mark.parametrize(
