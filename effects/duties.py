@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from stepfold.effects.border import WrongAnswer, awaited, clean, said, want, want_field, whole_usage
 from stepfold.effects.world import World
 from stepfold.engine.config import Config
 from stepfold.engine.context.places import belongs, result_part
@@ -33,6 +34,7 @@ from stepfold.engine.events import (
     CompactionFailed,
     Event,
     HookAnswered,
+    HookStop,
     HookVerdict,
     PermissionAnswered,
     Prefetched,
@@ -44,10 +46,6 @@ from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.messages import Message, ResultBlock, Role, Text, ToolResult
 
 Progress = Callable[[str], None]
-
-
-class WrongAnswer(TypeError):
-    """A port answered with something that is no answer to its order."""
 
 
 @attrs.frozen
@@ -73,30 +71,20 @@ class Duty:
     mute: bool = False
 
 
-def clean(text: str) -> str:
-    """Return *text* with lone surrogates replaced: no log and no request can hold them."""
-    if text.isascii():
-        return text
-    block = encodable(Text(text))
-    return block.text
-
-
 def clean_failure(failure: Failure) -> Failure:
     """Return *failure* with words that a log can hold."""
     return failure if failure.message.isascii() else attrs.evolve(failure, message=clean(failure.message))
-
-
-def _want(answer: object, *kinds: type) -> None:
-    if type(answer) not in kinds:
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise WrongAnswer(f"the port answered with {answer!r}, not with {wanted}")
 
 
 # ------------------------------------------------------------------------ tools
 
 
 def _tool_ended(answer: ToolEnded, id: int, now: int) -> Event:
-    _want(answer, ToolEnded)
+    want(answer, ToolEnded)
+    want_field(answer, "content", tuple)
+    want_field(answer, "status", CallStatus)
+    want_field(answer, "stop", HookStop, type(None))
+    want_field(answer, "messages", tuple)
     for part in answer.content:
         if type(part) is not Text and not result_part(part):
             raise WrongAnswer(f"the result holds {part!r}; wanted Text, Media, Opaque blocks without calls")
@@ -129,15 +117,18 @@ def _tool_failed(id: int, words: str, now: int) -> Event:
 
 
 async def _run_tool(world: World, order: RunTool, progress: Progress) -> ToolEnded:
-    return await world.tools.run(order, progress)
+    return await awaited(world.tools.run(order, progress), "Tools.run")
 
 
 # ------------------------------------------------------------------- permission
 
 
 def _permission(answer: PermissionAnswered, id: int, now: int) -> Event:
-    _want(answer, PermissionAnswered)
-    return PermissionAnswered(id, answer.allowed, clean(answer.words), answer.input, answer.stop, now)
+    want(answer, PermissionAnswered)
+    want_field(answer, "allowed", bool)
+    want_field(answer, "input", str, type(None))
+    want_field(answer, "stop", HookStop, type(None))
+    return PermissionAnswered(id, answer.allowed, said(answer, "words"), answer.input, answer.stop, now)
 
 
 def _no_permission(id: int, words: str, now: int) -> Event:
@@ -145,18 +136,21 @@ def _no_permission(id: int, words: str, now: int) -> Event:
 
 
 async def _ask_permission(world: World, order: AskPermission, progress: Progress) -> PermissionAnswered:
-    return await world.permission.ask(order)
+    return await awaited(world.permission.ask(order), "Permission.ask")
 
 
 # ------------------------------------------------------------------- compaction
 
 
 def _compacted(answer: Compacted | CompactionFailed, id: int, now: int) -> Event:
-    _want(answer, Compacted, CompactionFailed)
+    want(answer, Compacted, CompactionFailed)
+    usage = whole_usage(answer.usage)
     if isinstance(answer, CompactionFailed):
-        return CompactionFailed(id, clean_failure(answer.failure), answer.usage, now)
+        want_field(answer, "failure", Failure)
+        return CompactionFailed(id, clean_failure(answer.failure), usage, now)
+    want_field(answer, "tokens", int)
     attachments = tuple(map(_clean_message, answer.attachments))
-    return Compacted(id, clean(answer.summary), answer.tokens, attachments, answer.usage, now)
+    return Compacted(id, said(answer, "summary"), answer.tokens, attachments, usage, now)
 
 
 def _compaction_failed(id: int, words: str, now: int) -> Event:
@@ -168,12 +162,12 @@ def _compaction_expired(id: int, words: str, now: int) -> Event:
 
 
 async def _compact(world: World, order: Compact, progress: Progress) -> Compacted | CompactionFailed:
-    return await world.compactor.compact(order)
+    return await awaited(world.compactor.compact(order), "Compactor.compact")
 
 
 def _staged(answer: CollapseStaged, id: int, now: int) -> Event:
-    _want(answer, CollapseStaged)
-    return CollapseStaged(id, None if answer.summary is None else clean(answer.summary), now)
+    want(answer, CollapseStaged)
+    return CollapseStaged(id, None if answer.summary is None else said(answer, "summary"), now)
 
 
 def _not_staged(id: int, words: str, now: int) -> Event:
@@ -181,15 +175,16 @@ def _not_staged(id: int, words: str, now: int) -> Event:
 
 
 async def _stage(world: World, order: StageCollapse, progress: Progress) -> CollapseStaged:
-    return await world.compactor.stage(order)
+    return await awaited(world.compactor.stage(order), "Compactor.stage")
 
 
 # ------------------------------------------------------------------ the others
 
 
 def _hook_answered(answer: HookAnswered, id: int, now: int) -> Event:
-    _want(answer, HookAnswered)
-    return HookAnswered(id, answer.verdict, clean(answer.words), now)
+    want(answer, HookAnswered)
+    want_field(answer, "verdict", HookVerdict)
+    return HookAnswered(id, answer.verdict, said(answer, "words"), now)
 
 
 def _hook_crashed(id: int, words: str, now: int) -> Event:
@@ -201,12 +196,12 @@ def _hook_expired(id: int, words: str, now: int) -> Event:
 
 
 async def _ask_hook(world: World, order: RunHook, progress: Progress) -> HookAnswered:
-    return await world.hooks.ask(order)
+    return await awaited(world.hooks.ask(order), "Hooks.ask")
 
 
 def _summary(answer: SummaryReady, id: int, now: int) -> Event:
-    _want(answer, SummaryReady)
-    return SummaryReady(id, None if answer.summary is None else clean(answer.summary), now)
+    want(answer, SummaryReady)
+    return SummaryReady(id, None if answer.summary is None else said(answer, "summary"), now)
 
 
 def _no_summary(id: int, words: str, now: int) -> Event:
@@ -216,11 +211,12 @@ def _no_summary(id: int, words: str, now: int) -> Event:
 async def _summarise(world: World, order: Summarise, progress: Progress) -> SummaryReady:
     if world.summariser is None:
         return SummaryReady(order.id, None)
-    return await world.summariser.summarise(order)
+    return await awaited(world.summariser.summarise(order), "Summariser.summarise")
 
 
 def _prefetched(answer: Prefetched, id: int, now: int) -> Event:
-    _want(answer, Prefetched)
+    want(answer, Prefetched)
+    want_field(answer, "texts", tuple)
     return Prefetched(id, tuple(map(clean, answer.texts)), now)
 
 
@@ -231,7 +227,7 @@ def _nothing_found(id: int, words: str, now: int) -> Event:
 async def _prefetch(world: World, order: Prefetch, progress: Progress) -> Prefetched:
     if world.prefetcher is None:
         return Prefetched(order.id)
-    return await world.prefetcher.prefetch(order)
+    return await awaited(world.prefetcher.prefetch(order), "Prefetcher.prefetch")
 
 
 def _elapsed(answer: object, id: int, now: int) -> Event:
@@ -243,7 +239,7 @@ def _not_slept(id: int, words: str, now: int) -> Event:
 
 
 async def _wait(world: World, order: Wait, progress: Progress) -> None:
-    await world.clock.sleep(order.ms)
+    await awaited(world.clock.sleep(order.ms), "Clock.sleep")
 
 
 def _tool_ms(config: Config) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from stepfold.effects.duties import clean, clean_failure
+from stepfold.effects.border import WrongAnswer, clean, sound_block, sound_end, want, whole_usage
+from stepfold.effects.duties import clean_failure
 from stepfold.effects.flow.inbox import Inbox
 from stepfold.effects.ports import (
     Delta,
@@ -20,7 +22,6 @@ from stepfold.effects.ports import (
     ToolProgress,
 )
 from stepfold.effects.world import World
-from stepfold.engine.context.repair import encodable
 from stepfold.engine.effects import CallModel
 from stepfold.engine.events import (
     BlockCompleted,
@@ -45,7 +46,7 @@ from stepfold.engine.messages import (
 
 logger = logging.getLogger(__name__)
 
-DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta})
+DELTAS: Final = MappingProxyType({TextDelta: "text", ThinkingDelta: "text", InputDelta: "partial_json"})
 Give = Callable[[Any], Awaitable[None]]
 
 
@@ -92,7 +93,7 @@ class ModelCall:
         try:
             if world.microcompactor is not None:
                 order = world.microcompactor.edit(order)
-            parts = world.model.call(order)
+            parts = _iterator(world.model.call(order))
             end = await self._parts(parts)
         except PortFault:
             raise
@@ -110,6 +111,8 @@ class ModelCall:
         async for part in parts:
             kind = type(part)
             if kind in DELTAS:
+                if type(getattr(part, DELTAS[kind])) is not str:
+                    _unknown(self, part)
                 if kind is TextDelta:
                     open_text.append(part.text)  # type: ignore[union-attr]
                 self.shown = True
@@ -119,7 +122,7 @@ class ModelCall:
                     await self._hand(part, give)
                 continue
             if kind is StreamClosed or kind is StreamFailed:
-                return part  # type: ignore[return-value]
+                return sound_end(part)  # type: ignore[arg-type]
             if self._number > inbox.settled:
                 await inbox.until_settled(self._number)
             TAKE.get(kind, _unknown)(self, part)
@@ -135,19 +138,21 @@ class ModelCall:
 
     def take_usage(self, usage: Usage) -> None:
         """Keep what the API has reported so far: it is cumulative."""
-        self.usage = usage
+        self.usage = whole_usage(usage)
 
     def take_block(self, block: Block) -> None:
         """Post a whole block."""
-        self._post(encodable(block), None)
+        self._post(sound_block(block), None)
 
     def take_call(self, block: ToolUse) -> None:
         """Post a whole tool call, with what the tools know of it."""
+        call = sound_block(block)
         try:
             facts = self._world.tools.facts(block)
+            want(facts, CallFacts)
         except Exception as problem:  # a check that fails has not accepted the call
             facts = CallFacts(valid=False, problem=words_of(problem))
-        self._post(encodable(block), facts)
+        self._post(call, facts)
 
     def _post(self, block: Block, facts: CallFacts | None) -> None:
         self._open.clear()
@@ -189,6 +194,16 @@ def words_of(problem: BaseException) -> str:
     text = str(problem)
     name = type(problem).__name__
     return clean(f"{name}: {text}" if text else name)
+
+
+def _iterator(parts: Any) -> AsyncIterator[ModelPart]:
+    """Return *parts*, which the model port's ``call`` returned, if they can be gone through."""
+    if hasattr(parts, "__aiter__"):
+        iterator: AsyncIterator[ModelPart] = parts
+        return iterator
+    if inspect.iscoroutine(parts):
+        parts.close()  # it is never awaited: nobody shall be warned of that too
+    raise WrongAnswer(f"Model.call returned {parts!r}; wanted an async iterator: async def with yield")
 
 
 def _unknown(call: ModelCall, part: Any) -> None:

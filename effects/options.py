@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from stepfold.effects.duties import clean
+from stepfold.effects.border import clean
 from stepfold.effects.ready.hooks import StopHook
 from stepfold.engine import Config
 from stepfold.engine.context.places import belongs

@@ -73,8 +73,8 @@ class StopHook:
 
     Args:
         ask: Plain (then run in a thread) or async; gets a ``Stopping``; returns
-            None or True to let the run end, a text or ``Blocks`` to send the
-            model back, ``Prevents`` to end it as prevented.
+            None, True or an empty text to let the run end, a text or ``Blocks``
+            to send the model back, ``Prevents`` to end it as prevented.
         name: Unique among the hooks of a run; the function's name by default.
         max_blocks: How often it may send the model back in one run; at least once.
 
@@ -104,9 +104,11 @@ class FunctionHooks:
         match answer:
             case None | True:
                 return HookAnswered(order.id, HookVerdict.PASS)
-            case str(words) | Blocks(words):
+            case str(words) if not words.strip():
+                return HookAnswered(order.id, HookVerdict.PASS)
+            case str(words) | Blocks(str(words)):
                 return HookAnswered(order.id, HookVerdict.BLOCK, words)
-            case Prevents(words):
+            case Prevents(str(words)):
                 return HookAnswered(order.id, HookVerdict.PREVENT, words)
         raise TypeError(
             f"stop hook {order.hook!r} returned {answer!r}; wanted None, True, a text, Blocks or Prevents"

@@ -128,19 +128,19 @@ async def test_what_the_consumer_gets_is_in_order_and_names_each_transition() ->
 
 
 async def test_parallel_calls_run_at_the_same_time() -> None:
-    inside, most = 0, 0
+    inside: list[object] = []
+    all_in = asyncio.Event()
 
     async def slow(order: object, progress: object) -> str:
-        nonlocal inside, most
-        inside += 1
-        most = max(most, inside)
-        await asyncio.sleep(0.01)
-        inside -= 1
+        inside.append(order)
+        if len(inside) == 5:
+            all_in.set()
+        await all_in.wait()
         return "ok"
 
     model = FakeModel(use(*((f"t{n}", "a") for n in range(5))), text("done"))
     result = await run("p", model=model, tools=FakeTools(a=slow))
-    assert (5, 5) == (most, len(result.tool_calls))
+    assert (5, 5) == (len(inside), len(result.tool_calls))
 
 
 async def test_the_prompt_of_a_run_may_not_be_empty() -> None:
