@@ -59,6 +59,8 @@ SPACE: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(
     }
 )
 
+MILDEST: Final = Config(**{key: values[0] for key, values in SPACE.items()})
+
 
 def config_of(pick: Pick, space: Mapping[str, tuple[Any, ...]] = SPACE) -> Config:
     """Return a config whose keys are chosen from *space*, {key: the values to try, the mildest first}."""

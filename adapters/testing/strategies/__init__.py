@@ -1,0 +1,1 @@
+"""Hypothesis strategies for what a loop is made of: blocks, messages, events, configs, worlds, scenarios."""
