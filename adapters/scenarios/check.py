@@ -9,12 +9,12 @@ from typing import Final, TextIO
 
 import attrs
 
-from stepfold.adapters.codec import dump_event
-from stepfold.adapters.recording import event_line, header_line
+from stepfold.adapters.codec import CodecError
 from stepfold.adapters.scenarios.format import Scenario
 from stepfold.adapters.scenarios.judging.crashes import crash_violations
 from stepfold.adapters.scenarios.judging.expect import differences
 from stepfold.adapters.scenarios.judging.invariants import violations
+from stepfold.adapters.scenarios.keeping import keep, places
 from stepfold.adapters.scenarios.playing.play import Played, play
 from stepfold.adapters.scenarios.reading.load import load
 from stepfold.adapters.toml.reader import Malformed
@@ -75,9 +75,11 @@ class Refusal:
         """Return what is printed for programs."""
         return {
             "scenario": self.name,
+            "title": "",
             "ok": False,
             "differences": [self.problem],
             "terminal": None,
+            "terminals": [],
             "transitions": [],
             "model_calls": 0,
             "error": self.problem,
@@ -96,15 +98,18 @@ def check_paths(
     Args:
         paths: Files, and folders that are searched for ``*.toml``.
         json: One JSON object a line, and nothing else.
-        record_dir: Where to keep each recording; made if it is not there.
+        record_dir: Where to keep each recording (see ``keeping.places``); made if it is not there.
         out: Where to print.
 
     Returns:
         0 all as expected, 1 any failed, 2 a file or a path is unusable (2 wins over 1).
+
+    Raises:
+        KeepError: A recording cannot have a file of its own; nothing was played.
     """
     counts = {Verdict: 0, Refusal: 0}
     good = 0
-    for outcome in _outcomes(paths, record_dir):
+    for outcome in _outcomes(map(Path, paths), None if record_dir is None else Path(record_dir)):
         line = jsons.dumps(outcome.json(), ensure_ascii=False) if json else outcome.line()
         print(line, file=out, flush=True)
         counts[type(outcome)] += 1
@@ -121,46 +126,51 @@ def _count(good: int, failed: int, malformed: int) -> str:
     return ", ".join([*words, f"{malformed} malformed"] if malformed else words)
 
 
-def _outcomes(paths: Iterable[str | Path], record_dir: str | Path | None) -> Iterator[Verdict | Refusal]:
-    kept = None if record_dir is None else Path(record_dir)
-    for path in paths:
-        found = list(_files(Path(path)))
-        if not found:
-            missing = "no such file or folder"
-            what = "no scenario files (*.toml) in this folder" if Path(path).is_dir() else missing
-            yield Refusal(str(path), f"{path}: {what}", allowed="a .toml file or a folder of them")
-        for file, relative in found:
-            yield check_file(file, kept, relative)
+def _outcomes(named: Iterable[Path], record_dir: Path | None) -> Iterator[Verdict | Refusal]:
+    paths = list(named)
+    found = [each for path in paths for each in _files(path)]
+    files = list(dict.fromkeys(file for file in found if isinstance(file, Path)))
+    kept = {} if record_dir is None else dict(places(files, paths, record_dir))
+    for each in found:
+        yield each if isinstance(each, Refusal) else _checked(each, kept.pop(each, None))
 
 
-def _files(path: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each file and where it lies below *path*."""
+def _files(path: Path) -> Iterator[Path | Refusal]:
+    """Yield the scenarios that *path* names."""
     if path.is_dir():
-        for file in sorted(path.rglob("*.toml")):
-            yield file, file.relative_to(path)
+        yield from (found := sorted(path.rglob("*.toml")))
+        if found:
+            return
     elif path.exists():
-        yield path, Path(path.name)
+        yield path
+        return
+    what = "no scenario files (*.toml) in this folder" if path.is_dir() else "no such file or folder"
+    yield Refusal(str(path), f"{path}: {what}", allowed="a .toml file or a folder of them")
 
 
-def check_file(file: Path, record_dir: Path | None = None, relative: Path | None = None) -> Verdict | Refusal:
+def check_file(file: Path, record_dir: Path | None = None) -> Verdict | Refusal:
     """
     Play the scenario in *file*.
 
     Args:
         file: The file.
-        record_dir: Where to keep its recording, or None.
-        relative: Its place below that folder; its name by default.
+        record_dir: Where to keep its recording, under the name of the file, or None.
     """
+    return _checked(file, None if record_dir is None else record_dir / file.stem)
+
+
+def _checked(file: Path, place: Path | None) -> Verdict | Refusal:
     try:
         scenario = load(file)
     except Malformed as problem:
         return Refusal(str(file), str(problem), problem.line, problem.key, problem.allowed)
     verdict = judge(scenario, str(file))
-    if record_dir is not None and verdict.played is not None:
+    if place is not None and verdict.played is not None:
         try:
-            _keep(verdict.played, record_dir / (relative or file.name))
-        except OSError as problem:
-            words = f"{record_dir}: the recording cannot be kept: {problem.strerror or problem}"
+            keep(verdict.played, place)
+        except (OSError, CodecError) as problem:
+            why = problem.strerror if isinstance(problem, OSError) else None
+            words = f"{place}.jsonl: the recording cannot be kept: {why or problem}"
             return Refusal(str(file), words, allowed="a folder that can be written to")
     return verdict
 
@@ -178,13 +188,3 @@ def judge(scenario: Scenario, name: str) -> Verdict:
     except Exception as problem:  # a bug of the loop or of the world: this scenario fails, the others go on
         found.append(f"the {'check' if played else 'run'} broke off: {type(problem).__name__}: {problem}")
     return Verdict(name, scenario.title, tuple(" ".join(one.split()) for one in found), played)
-
-
-def _keep(played: Played, path: Path) -> None:
-    """Write one recording a log; a second and third log of a scenario get their number into the name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for number, take in enumerate(played.takes, 1):
-        suffix = ".jsonl" if number == 1 else f".{number}.jsonl"
-        lines = [header_line(take.tape.begun)]
-        lines += [event_line(place, dump_event(one.event)) for place, one in enumerate(take.tape.steps, 1)]
-        path.with_suffix(suffix).write_bytes(b"".join(lines))

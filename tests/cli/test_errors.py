@@ -11,6 +11,21 @@ from stepfold.adapters.cli.exits import BUG, USAGE
 from tests.adapters.anthropic_api.loopback import Loopback, Received, Reply, failing
 from tests.cli.process import Ended, ran, scripted, stepfold, told, with_key
 
+LONG = "a" * 5_000
+READS_A_PATH = (
+    ["check"],
+    ["replay"],
+    ["run", "x", "--config"],
+    ["run", "x", "--resume"],
+    ["prove", "--config"],
+)
+MAKES_A_PATH = (
+    ["run", "x", "--record"],
+    ["run", "x", "--tools"],
+    ["demo", "--keep"],
+    ["check", "x", "--record"],
+)
+TAKES_A_PATH = (*READS_A_PATH, *MAKES_A_PATH)
 NO_API = with_key("http://127.0.0.1:9")  # nothing listens there
 
 
@@ -23,6 +38,14 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "damaged.jsonl").write_text('{"stepfold":1,"schema":1}\n{"n":1}\n{"n":2}\n')
     (tmp_path / "bad.toml").write_text("format = 1\ntitle = 'x'\ncolour = 3\n")
+    (tmp_path / "torn.jsonl").write_text('{"stepfold":1,"sch')
+    (tmp_path / "deep.jsonl").write_text("[" * 5_000 + "\n")
+    (tmp_path / "deep.toml").write_text(f"a = {'[' * 5_000}{']' * 5_000}\n")
+    (tmp_path / "digits.toml").write_text(f"max_turns = {'1' * 5_000}\n")
+    (tmp_path / "bits.toml").write_text(f"max_turns = {2**70}\n")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
     return tmp_path
 
 
@@ -48,6 +71,27 @@ def folder(tmp_path: Path) -> Path:
         (["run", "x", "--resume", "no.jsonl"], "no.jsonl: No such file or directory"),
         (["run", "x", "--resume", "nonsense.jsonl"], "nonsense.jsonl, line 1: it is no recording"),
         (["run", "x", "--resume", "empty.jsonl"], "empty.jsonl: it is empty"),
+        (["run", "x", "--resume", "torn.jsonl"], "torn.jsonl, line 1: its header is torn: 18 bytes"),
+        (
+            ["run", "x", "--resume", "deep.jsonl"],
+            "deep.jsonl, line 1: it is no recording (not JSON: depth limit",
+        ),
+        (["run", "x", "--config", "deep.toml"], "deep.toml:1: "),
+        (["run", "x", "--config", "digits.toml"], "digits.toml:1: "),
+        (["run", "x", "--config", "bits.toml"], "bits.toml:1: max_turns: "),
+        (["run", "x", "--config", "bytes.toml"], "is not UTF-8 text"),
+        (["run", "x", "--config", "loop"], "loop: cannot be read: Too many levels of symbolic links"),
+        (["run", "x", "--record", "loop"], "--record: loop exists already"),
+        (["run", "x", "--record", "dir"], "--record: dir is a folder; wanted the name of a new file"),
+        (["prove", "--config", "bits.toml"], "bits.toml:1: max_turns: "),
+        (["prove", "--config", "no.toml"], "no.toml: cannot be read: No such file"),
+        (["prove", "--states", "0"], "'--states'"),
+        (["prove", "--states", "x"], "'--states'"),
+        *(([*each, ""], "it is empty; wanted a path") for each in TAKES_A_PATH),
+        *(([*each, LONG], "aaa...: File name too long") for each in TAKES_A_PATH),
+        *(([*each, "bad.toml/x"], "bad.toml/x: Not a directory") for each in TAKES_A_PATH),
+        *(([*each, "/dev/zero"], "/dev/zero is a device; wanted a file") for each in READS_A_PATH),
+        (["check", "bad.toml", "--record", "bad.toml"], "--record: bad.toml: it is no folder"),
         (["run", "x", "--resume", "damaged.jsonl"], "damaged.jsonl, line 1"),
         (["run", "x", "--resume", "a", "--record", "b"], "--record and --resume exclude each other"),
         (["run", "x", "--resume", "a", "--model", "m"], "--model and --resume exclude each other"),
@@ -60,7 +104,7 @@ def folder(tmp_path: Path) -> Path:
         (["demo", "--keep", "bad.toml"], "--keep: bad.toml: "),
         (["graph", "--jsn"], "No such option: --jsn"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
 def test_what_cannot_be_done_is_one_line(arguments: list[str], words: str, folder: Path) -> None:
     before = sorted(path.name for path in folder.iterdir())

@@ -10,6 +10,7 @@ import pytest
 
 from stepfold.adapters.recording import read_recording
 from stepfold.adapters.scenarios.check import check_paths
+from stepfold.adapters.scenarios.keeping import KeepError
 from stepfold.effects import fold
 
 GOOD = """
@@ -149,13 +150,74 @@ def test_recordings_are_kept_and_replay(folder: Path) -> None:
     assert "completed" == end.reason
 
 
+def kept_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.jsonl"))
+
+
 def test_recordings_of_files_with_one_name_do_not_meet(folder: Path) -> None:
     (folder / "b" / "good.toml").write_text(GOOD)
-    kept = folder / "kept"
-    check(folder, record_dir=kept)
+    two = ["a/good.jsonl", "b/good.jsonl"]
+    both = ["a/bad.jsonl", "a/good.jsonl", "b/good.jsonl", "b/later.jsonl"]
+    one, other = folder / "a", folder / "b"
+    for number, (named, wanted) in enumerate(
+        [
+            ([folder], both),
+            ([one, other], both),
+            ([one / "good.toml", other / "good.toml"], two),
+            (
+                [one / "good.toml", other / "good.toml", one / "good.toml", one / ".." / "a" / "good.toml"],
+                two,
+            ),
+            ([one / "good.toml", one], ["bad.jsonl", "good.jsonl"]),
+            ([one / "good.toml"], ["good.jsonl"]),
+            ([one / "good.toml", folder / "missing", other / "good.toml"], two),
+        ]
+    ):
+        check(*named, record_dir=folder / f"kept{number}")
 
-    assert (kept / "a" / "good.jsonl").exists()
-    assert (kept / "b" / "good.jsonl").exists()
+        assert wanted == kept_in(folder / f"kept{number}")
+
+
+def test_two_files_that_would_have_one_recording_are_not_played(folder: Path) -> None:
+    (folder / "a" / "good").write_text(GOOD)
+
+    with pytest.raises(
+        KeepError, match=r"a/good\.toml and .*a/good would both be recorded in .*/good\.jsonl"
+    ):
+        check(folder / "a" / "good.toml", folder / "a" / "good", record_dir=folder / "kept")
+    assert not (folder / "kept").exists()
+
+
+@pytest.mark.parametrize("name", ["good.jsonl", "good.2.jsonl"])
+def test_what_is_there_already_is_not_overwritten_and_nothing_is_played(folder: Path, name: str) -> None:
+    kept = folder / "kept"
+    kept.mkdir()
+    (kept / name).write_text("mine")
+    (kept / "other.jsonl").write_text("mine")
+    out = io.StringIO()
+
+    with pytest.raises(KeepError, match=rf"kept/{name}: it exists already; recordings are kept in new files"):
+        check_paths([folder / "a"], record_dir=kept, out=out)
+
+    assert ("", "mine") == (out.getvalue(), (kept / name).read_text())
+    assert {name, "other.jsonl"} == {path.name for path in kept.iterdir()}
+    assert 0 == check(folder / "b" / "later.toml", record_dir=kept)[0]
+
+
+def test_the_second_log_of_one_is_not_the_first_of_another(folder: Path) -> None:
+    """Both would be ``twice.2.jsonl``; which scenarios have a second log is known when they were played."""
+    gone = "[[act]]\nat = 'tool t1 started'\ndo = 'close'\n"
+    twice = GOOD.replace("[[model]]", f"[[user]]\ntext = 'x'\n{gone}[[model]]", 1)
+    (folder / "b" / "twice.2.toml").write_text(GOOD)
+    (folder / "b" / "twice.toml").write_text(twice)
+
+    code, lines = check(
+        folder / "b" / "twice.2.toml", folder / "b" / "twice.toml", record_dir=folder / "kept"
+    )
+
+    assert ["twice.2.jsonl", "twice.jsonl"] == kept_in(folder / "kept")
+    assert 2 == code
+    assert "the recording cannot be kept: File exists" in lines[1]
 
 
 def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
