@@ -1,4 +1,4 @@
-"""Only this catches a wrong file that is played, or whose complaint names another place or nothing allowed."""
+"""Only this catches a wrong file that is played, or whose complaint names another place or no right value."""
 
 from __future__ import annotations
 
