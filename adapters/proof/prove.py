@@ -1,66 +1,74 @@
 """
-``stepfold prove``: every net that needs nothing but Python, one after the other, and what they say together.
-
-Progress goes to the error output, and only to a terminal.
+``stepfold prove``: one net after the other, the worst case, and what they say together.
 """
 
 from __future__ import annotations
 
-import json as jsons
+import importlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 import attrs
 
 from stepfold.adapters.config_file import ConfigFileError, read_settings
 from stepfold.adapters.proof.comparison import differences
+from stepfold.adapters.proof.contradictions import contradictions, place_of
 from stepfold.adapters.proof.explore import Slice
+from stepfold.adapters.proof.report import Report
 from stepfold.adapters.proof.spec import SHIPPED, Spec, read_spec
 from stepfold.adapters.proof.toml_text import SpecError
-from stepfold.adapters.proof.verdict import Check, Status, Summary, apart, explored
+from stepfold.adapters.proof.verdict import Check, Status, apart, explored
 from stepfold.adapters.proof.worlds.everything import all_slices
+from stepfold.adapters.proof.worst.answer import Worst, worst_case
+from stepfold.adapters.proof.worst.crosscheck import CONFIGS, crosscheck
+from stepfold.adapters.proof.worst.quantities import Quantity, Sure
 from stepfold.engine.config import Config
 
 PROVED: Final = 0
-NOT_PROVED: Final = 1  # a property fails, or a bound was hit
+NOT_PROVED: Final = 1  # a property fails, a run need not end, or a bound was hit
 BAD_INPUT: Final = 2
+SKIPPED: Final = 3  # nothing fails, but a net that was asked for could not run
 STATES_MAX: Final = 400_000
+DEEP: Final = ("symbolic", "formal")  # packages whose ``nets`` module has a ``cast``: see ``verdict.Net``
+CODES: Final[Mapping[Status, int]] = {
+    Status.PROVED: PROVED,
+    Status.SKIPPED: SKIPPED,
+    Status.UNKNOWN: NOT_PROVED,
+    Status.FAILED: NOT_PROVED,
+}
+
+
+class BadInput(Exception):
+    """What was asked cannot be answered; the text is one line for people."""
 
 
 @attrs.frozen(kw_only=True)
 class Question:
-    """What is to be proved, of which config, and how far the search goes (in states of one exploration)."""
+    """
+    What is to be proved.
+
+    Args:
+        config: Of which config.
+        config_file: Where it is written, None: nowhere.
+        spec: The second copy of the machine.
+        states: How far a search goes: states of one exploration.
+        slices: The explorations; None: all there are.
+        small: The small configs on which closed forms and search are compared.
+        deep: Whether the nets that need more than Python are cast, too.
+        witness: Where the scenarios of the worst case are written; None: nowhere.
+    """
 
     config: Config
+    config_file: Path | None = None
     spec: Path = SHIPPED
     states: int = STATES_MAX
-    slices: Sequence[Slice] | None = None  # all there are
-
-
-@attrs.define
-class Report:
-    """Where the answer goes."""
-
-    out: TextIO
-    err: TextIO
-    json: bool
-
-    def line(self, words: str, **facts: Any) -> None:
-        """Print *words*, or *facts* as one JSON object."""
-        print(jsons.dumps(facts) if self.json else words, file=self.out, flush=True)
-
-    def progress(self, name: str, done: int, known: int) -> None:
-        """Show how far an exploration is, on a terminal."""
-        if self.err.isatty():
-            print(f"\r\033[K{name}: {done} of {known} states", end="", file=self.err, flush=True)
-
-    def cleared(self) -> None:
-        """Take the progress away."""
-        if self.err.isatty():
-            print("\r\033[K", end="", file=self.err, flush=True)
+    slices: Sequence[Slice] | None = None
+    small: tuple[Config, ...] = CONFIGS
+    deep: bool = False
+    witness: Path | None = None
 
 
 def prove(
@@ -68,6 +76,8 @@ def prove(
     *,
     json: bool = False,
     states: int = STATES_MAX,
+    deep: bool = False,
+    witness: Path | None = None,
     spec: Path = SHIPPED,
     out: TextIO = sys.stdout,
     err: TextIO = sys.stderr,
@@ -76,41 +86,79 @@ def prove(
     Prove what can be proved and print it.
 
     Args:
-        config_file: The config whose limits are explored beside the small ones; None: the defaults.
+        config_file: The config that is asked about; None: the defaults.
         json: Print one JSON object a line.
-        states: States at which one exploration gives up.
+        states: States at which one search gives up.
+        deep: Cast the nets that need more than Python, too.
+        witness: The folder for scenarios that reach the worst case.
         spec: The second copy of the machine.
         out, err: Where the answer goes, and progress and complaints.
 
     Returns:
-        0 everything is proved; 1 a property fails or a bound was hit; 2 the config or spec cannot be used.
+        0 everything is proved; 1 a property fails, a run need not end, or a bound was hit;
+        2 config, spec or folder cannot be used; 3 nothing fails, but a net could not run.
     """
+    report = Report(out, err, json)
     try:
-        config = Config() if config_file is None else read_settings(config_file).config()
-        question = Question(config=config, spec=spec, states=states)
-        read = read_spec(spec)
-    except (ConfigFileError, SpecError, ValueError) as problem:
+        config = _config(config_file)
+        _check_folder(witness)
+        question = Question(
+            config=config, config_file=config_file, spec=spec, states=states, deep=deep, witness=witness
+        )
+        return answer(question, read_spec(spec), report)
+    except (BadInput, ConfigFileError, SpecError) as problem:
         print(f"stepfold: {' '.join(str(problem).split())}", file=err)
         return BAD_INPUT
-    return answer(question, read, Report(out, err, json))
+    finally:
+        report.cleared()
+
+
+def _config(path: Path | None) -> Config:
+    config = Config() if path is None else read_settings(path).config()
+    if found := [f"{place_of(key, path)}: {words}" for key, words in contradictions(config)]:
+        raise BadInput("; ".join(found))
+    return config
+
+
+def _check_folder(folder: Path | None) -> None:
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise BadInput(f"--witness: {folder} is not a folder")
 
 
 def answer(question: Question, spec: Spec, report: Report) -> int:
     """Run the nets, tell what each found, and return the exit code."""
     began = time.monotonic()
-    checks = [_second_copy(spec)]
-    _tell(checks[0], report)
+    checks = list[Check]()
+    for check in _checks(question, spec, report):
+        report.check(check)
+        checks.append(check)
+    worst = worst_case(question.config, report.told)
+    for check in (_played(worst), _ending(question, worst, together(checks))):
+        report.check(check)
+        checks.append(check)
+    report.cleared()
+    report.checks(checks)
+    report.maxima(worst.maxima, _written(worst, question.witness))
+    status = together(checks)
+    for words in _meaning(question.config, worst, status):
+        report.line(words, meaning=words)
+    seconds = time.monotonic() - began
+    skipped = [one.name for one in checks if one.status is Status.SKIPPED]
+    more = f"; skipped: {', '.join(skipped)}" if skipped else ""
+    report.line(f"{status}{more}, in {seconds:.0f} s", verdict=status.value, seconds=round(seconds, 1))
+    return CODES[status]
+
+
+def _checks(question: Question, spec: Spec, report: Report) -> Iterator[Check]:
+    yield _second_copy(spec)
     slices = all_slices(question.config) if question.slices is None else question.slices
     report.line(f"explorations, of at most {question.states} states each:", bound=question.states)
-    checks += _explorations(slices, spec, question, report)
-    for check in checks[1:]:
-        _tell(check, report)
-    status = _together(checks)
-    seconds = time.monotonic() - began
-    for words in _meaning(question.config, status):
-        report.line(words, meaning=words)
-    report.line(f"{status} in {seconds:.0f} s", verdict=status.value, seconds=round(seconds, 1))
-    return PROVED if status is Status.PROVED else NOT_PROVED
+    properties, matrix, _ = explored(slices, spec, question.states, report.told, report.exploration)
+    yield from apart(properties, matrix)
+    yield crosscheck(report.told, question.small, question.states)
+    if question.deep:
+        for name in DEEP:
+            yield from _cast(name, question.config, report)
 
 
 def _second_copy(spec: Spec) -> Check:
@@ -119,51 +167,67 @@ def _second_copy(spec: Spec) -> Check:
     return Check("second copy", Status.FAILED if found else Status.PROVED, words, tuple(found))
 
 
-def _explorations(slices: Sequence[Slice], spec: Spec, question: Question, report: Report) -> list[Check]:
-    def told(one: Summary) -> None:
-        report.cleared()
-        more = "" if one.complete else ", UNKNOWN: the bound was hit"
-        words = f"  {one.name:14} {one.states:7} states {one.steps:8} steps  {one.about}{more}"
-        report.line(words, exploration=one.name, **_facts(one))
-
-    properties, matrix, _ = explored(slices, spec, question.states, report.progress, told)
-    return apart(properties, matrix)
-
-
-def _facts(one: Summary) -> dict[str, Any]:
-    return {"states": one.states, "steps": one.steps, "complete": one.complete, "digest": one.digest}
+def _cast(name: str, config: Config, report: Report) -> Iterator[Check]:
+    """Cast the nets of one package of proofs; what it needs is imported only now."""
+    try:
+        nets = importlib.import_module(f"stepfold.adapters.proof.{name}.nets")
+    except ImportError as problem:
+        yield Check(name, Status.SKIPPED, f"cannot be imported: {problem}")
+        return
+    yield from nets.cast(config, report.told)
 
 
-def _tell(check: Check, report: Report) -> None:
-    facts = {"status": check.status.value, "about": check.words, "findings": list(check.findings)}
-    lines = [f"{check.name}: {check.status}: {check.words}", *(f"  {each}" for each in check.findings)]
-    report.line("\n".join(lines), check=check.name, **facts)
+def _played(worst: Worst) -> Check:
+    """Do the runs that cost most hold when they are played?"""
+    words = f"{len(worst.files)} scenarios were played, and hold"
+    return Check("played", Status.FAILED if worst.problems else Status.PROVED, words, worst.problems)
 
 
-def _together(checks: Sequence[Check]) -> Status:
+def _ending(question: Question, worst: Worst, rest: Status) -> Check:
+    """Does every run of this config end?  Only as sure as the *rest* of the nets."""
+    if worst.ends:
+        return Check("every run ends", rest, "as the measure says; what a run can cost is below")
+    places = [place_of(key, question.config_file) for key in ("max_turns", "max_model_calls")]
+    words = "a model that calls a tool in every answer goes round for ever, with next_turn"
+    return Check("every run ends", Status.FAILED, words, tuple(f"{place}: is off" for place in places))
+
+
+def _written(worst: Worst, folder: Path | None) -> dict[Quantity, str]:
+    """Write the scenarios; return where that of each quantity is."""
+    if folder is None:
+        return {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in worst.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise BadInput(f"--witness: {folder}: {problem.strerror or problem}") from problem
+    names = {quantity: f"worst_{quantity}.toml" for quantity in Quantity}
+    for one in worst.maxima:
+        if one.sure is Sure.ENDLESS:
+            names[one.quantity] = "cycle.toml"
+    return {quantity: str(folder / name) for quantity, name in names.items() if name in worst.files}
+
+
+def together(checks: Sequence[Check]) -> Status:
+    """Return what all checks say together: the worst that one says."""
     statuses = {check.status for check in checks}
-    for worst in (Status.FAILED, Status.UNKNOWN):
+    for worst in (Status.FAILED, Status.UNKNOWN, Status.SKIPPED):
         if worst in statuses:
             return worst
     return Status.PROVED
 
 
-def _meaning(config: Config, status: Status) -> Iterator[str]:
+def _meaning(config: Config, worst: Worst, status: Status) -> Iterator[str]:
     """Yield what the answer says of this config, in words for people."""
-    if status is not Status.PROVED:
-        return
-    if config.max_turns is not None or config.nested:
+    if not worst.ends:
         yield (
-            "Every run ends, whatever model, tools, hooks and user do, if every effect is answered and no"
-            " process dies for ever with a permission prompt open (docs/verification.md)."
+            "max_turns and max_model_calls are off: a run need not end; between two turns the steps are"
+            " bounded, and the numbers are those of one turn."
         )
-    elif config.max_model_calls is not None:
+    elif status in (Status.PROVED, Status.SKIPPED):
+        limit = "" if config.max_turns is not None or config.nested else " at max_model_calls"
         yield (
-            "max_turns is off: between two turns there are boundedly many steps, and max_model_calls"
-            f" ({config.max_model_calls}) ends the run, if every effect is answered."
-        )
-    else:
-        yield (
-            "max_turns and max_model_calls are off: a run need not end (a model that calls a tool in"
-            " every answer goes round for ever, with next_turn); between two turns the steps are bounded."
+            f"Every run ends{limit}, whatever model, tools, hooks and user do, if every effect is answered"
+            " (docs/verification.md). No process dies in the runs that are counted."
         )

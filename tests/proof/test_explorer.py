@@ -29,6 +29,7 @@ from stepfold.adapters.proof.verdict import Status, explored
 from stepfold.adapters.proof.worlds.beside import OTHERS
 from stepfold.adapters.proof.worlds.calls import batch
 from stepfold.adapters.proof.worlds.ladders import LADDERS
+from stepfold.adapters.proof.worst.crosscheck import least
 from stepfold.engine import Config, Continue, State
 from stepfold.engine.effects import Effect, Finish
 from stepfold.engine.events import Event
@@ -301,7 +302,7 @@ def test_an_abort_never_goes_in_circles(name: str) -> None:
 
 def test_the_report_is_json_lines_and_the_bound_is_told() -> None:
     out = io.StringIO()
-    question = Question(config=Config(), states=50, slices=[SLICES["hooks"]])
+    question = Question(config=least(), states=50, slices=[SLICES["hooks"]], small=(least(),))
 
     code = answer(question, SPEC, Report(out, io.StringIO(), json=True))
 
@@ -309,9 +310,15 @@ def test_the_report_is_json_lines_and_the_bound_is_told() -> None:
     assert NOT_PROVED == code
     assert "unknown" == lines[-1]["verdict"]
     assert [False] == [line["complete"] for line in lines if "exploration" in line]
-    assert {"second copy": "proved", "explorer": "unknown", "matrix": "unknown", "measure": "unknown"} == {
-        line["check"]: line["status"] for line in lines if "check" in line
-    }
+    assert {
+        "second copy": "proved",
+        "explorer": "unknown",
+        "matrix": "unknown",
+        "measure": "unknown",
+        "worst case": "proved",
+        "played": "proved",
+        "every run ends": "unknown",
+    } == {line["check"]: line["status"] for line in lines if "check" in line}
 
 
 def test_a_config_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:

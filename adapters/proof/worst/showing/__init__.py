@@ -1,0 +1,1 @@
+"""A worst run acted out, written as a scenario, and played."""
