@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # help and complaints about the command line need no engine
 OK: Final = 0
 FAILED: Final = 1  # an answer that is not whole; a scenario, replay or demo that is not as it should be
 USAGE: Final = 2
+SKIPPED: Final = 3  # of prove: nothing fails, but a net that was asked for could not run
 BUG: Final = 70
 OUTPUT_LOST: Final = 74
 INTERRUPTED: Final = 130

@@ -71,6 +71,9 @@ def run(
         bool, typer.Option("--allow-all", help="Run every tool without asking, but those that a rule denies.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the run can cost at most, and make no call.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Run an agent from a prompt to its end. The exit code tells how it ended."""
@@ -86,6 +89,7 @@ def run(
             resume=resume,
             allow_all=allow_all,
             quiet=quiet,
+            explain=explain,
             json=json,
         )
     )
@@ -147,12 +151,19 @@ def prove(
         int | None,
         typer.Option(metavar="N", min=1, help="States at which one exploration gives up: unknown, then."),
     ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also prove it for all limits, by z3, CrossHair and TLC.")
+    ] = False,
+    witness: Annotated[
+        Path | None,
+        typer.Option(parser=to_make, metavar="DIR", help="Write scenarios that reach the worst case there."),
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Compare the engine with its second copy, explore every state, and watch the measure fall."""
+    """Compare the engine with its second copy, explore every state, and say what a run can cost at most."""
     from stepfold.adapters.cli.commands.prove import prove_command
 
-    return prove_command(config, json=json, states=states)
+    return prove_command(config, json=json, states=states, deep=deep, witness=witness)
 
 
 @app.command()

@@ -13,9 +13,10 @@ from typing import Final, TextIO
 
 import attrs
 
-from stepfold.adapters.config_file import ConfigFileError, read_settings
+from stepfold.adapters.config_file import ConfigFileError
+from stepfold.adapters.proof.asked import BadInput, config_asked
 from stepfold.adapters.proof.comparison import differences
-from stepfold.adapters.proof.contradictions import contradictions, place_of
+from stepfold.adapters.proof.contradictions import place_of
 from stepfold.adapters.proof.explore import Slice
 from stepfold.adapters.proof.report import Report
 from stepfold.adapters.proof.spec import SHIPPED, Spec, read_spec
@@ -39,10 +40,6 @@ CODES: Final[Mapping[Status, int]] = {
     Status.UNKNOWN: NOT_PROVED,
     Status.FAILED: NOT_PROVED,
 }
-
-
-class BadInput(Exception):
-    """What was asked cannot be answered; the text is one line for people."""
 
 
 @attrs.frozen(kw_only=True)
@@ -100,7 +97,7 @@ def prove(
     """
     report = Report(out, err, json)
     try:
-        config = _config(config_file)
+        config = config_asked(config_file)
         _check_folder(witness)
         question = Question(
             config=config, config_file=config_file, spec=spec, states=states, deep=deep, witness=witness
@@ -111,13 +108,6 @@ def prove(
         return BAD_INPUT
     finally:
         report.cleared()
-
-
-def _config(path: Path | None) -> Config:
-    config = Config() if path is None else read_settings(path).config()
-    if found := [f"{place_of(key, path)}: {words}" for key, words in contradictions(config)]:
-        raise BadInput("; ".join(found))
-    return config
 
 
 def _check_folder(folder: Path | None) -> None:
@@ -184,9 +174,10 @@ def _played(worst: Worst) -> Check:
 
 
 def _ending(question: Question, worst: Worst, rest: Status) -> Check:
-    """Does every run of this config end?  Only as sure as the *rest* of the nets."""
+    """Does every run of this config end?  Only as sure as the *rest* of the nets that could run."""
     if worst.ends:
-        return Check("every run ends", rest, "as the measure says; what a run can cost is below")
+        sure = Status.PROVED if rest is Status.SKIPPED else rest
+        return Check("every run ends", sure, "as the measure says; what a run can cost is below")
     places = [place_of(key, question.config_file) for key in ("max_turns", "max_model_calls")]
     words = "a model that calls a tool in every answer goes round for ever, with next_turn"
     return Check("every run ends", Status.FAILED, words, tuple(f"{place}: is off" for place in places))

@@ -17,6 +17,7 @@ from stepfold.adapters.cli.exits import (
     OK,
     OUTPUT_LOST,
     PIPE_CLOSED,
+    SKIPPED,
     USAGE,
     exit_code,
 )
@@ -82,7 +83,7 @@ def test_every_end_has_its_code_and_the_page_says_so(end: End, code: int) -> Non
 def test_the_page_lists_exactly_the_codes_there_are() -> None:
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
 
-    assert {OK, FAILED, USAGE, BUG, INTERRUPTED, OUTPUT_LOST, PIPE_CLOSED} | {
+    assert {OK, FAILED, USAGE, SKIPPED, BUG, INTERRUPTED, OUTPUT_LOST, PIPE_CLOSED} | {
         code for _, code in ENDS
     } == listed
     assert set(Terminal) == {end.reason for end, _ in ENDS}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from stepfold.adapters.cli.commands.explain import explain
 from stepfold.adapters.cli.commands.model import Vendor, limits_of, vendor
 from stepfold.adapters.cli.commands.replay import fold_recording
 from stepfold.adapters.cli.commands.stop_hooks import command_hooks
@@ -49,12 +50,17 @@ class Wishes:
     resume: Path | None = None
     allow_all: bool = False
     quiet: bool = False
+    explain: bool = False
     json: bool = False
 
 
 def run_command(wishes: Wishes) -> int:
     """Run; return the exit code of the end.  What cannot be done is a ``Problem``, before a file is made."""
     settings = _settings(wishes.config)
+    if wishes.explain:
+        recording = None if wishes.resume is None else _resumed(wishes, wishes.prompt)
+        begun = None if recording is None else recording.begun.config
+        return explain(settings, wishes.config, wishes.model, begun, wishes.json)
     prompt = _prompt(wishes)
     resumed = _resumed(wishes, prompt)
     _check_record(wishes.record)
