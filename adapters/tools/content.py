@@ -28,13 +28,21 @@ def words_of(error: BaseException) -> str:
 
 
 def json_text(value: object) -> str:
-    """Return *value* as JSON text; what JSON does not know goes through pydantic, then ``str``."""
+    """
+    Return *value* as JSON text; what JSON does not know goes through pydantic, then ``str``.
+
+    Raises ``TypeError`` where there is no way to write it.
+    """
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        from pydantic_core import to_json
+        from pydantic_core import PydanticSerializationError, to_json
 
-        return to_json(value, fallback=str, inf_nan_mode="strings").decode()
+        try:
+            return to_json(value, fallback=str, inf_nan_mode="strings").decode()
+        except PydanticSerializationError as error:
+            kind, why = type(value).__name__, str(error).removeprefix("Error serializing to JSON: ")
+            raise TypeError(f"a value of the class {kind} cannot be written as JSON: {why}") from error
 
 
 def blocks_of(value: object) -> tuple[ResultBlock, ...]:

@@ -8,11 +8,21 @@ makes ``Tool`` objects; ``toolbox.py`` turns them into the ``Tools`` port.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import attrs
 
+from stepfold.adapters.tools.wanted import (
+    COUNT_OR_NOTHING,
+    FLAG,
+    FLAG_OR_FUNCTION,
+    FUNCTION,
+    FUNCTION_OR_NOTHING,
+    MESSAGES,
+    STOP_OR_NOTHING,
+    TEXT,
+)
 from stepfold.engine.events import HookStop, Interrupt
 from stepfold.engine.messages import Message
 
@@ -38,6 +48,14 @@ class ToolFailed(Exception):
         self.content = content
 
 
+def _interrupt(value: object) -> Interrupt:
+    try:
+        return Interrupt(str(value))
+    except ValueError:
+        allowed = " or ".join(Interrupt)
+        raise ValueError(f"Traits: interrupt is {value!r}; wanted {allowed}") from None
+
+
 @attrs.frozen(kw_only=True)
 class Traits:
     """
@@ -54,16 +72,18 @@ class Traits:
         shell: A failure cancels the other calls of the same answer.
         max_result_chars: A longer result becomes a preview; None is infinite.
         clearable: Old results may be cleared from the context.
+
+    Raises ``TypeError`` or ``ValueError`` that names what cannot be.
     """
 
-    read_only: bool = False
-    destructive: bool = False
-    idempotent: bool = False
-    safe: bool | SafePredicate = False
-    interrupt: Interrupt = attrs.field(default=Interrupt.WAIT, converter=Interrupt)
-    shell: bool = False
-    max_result_chars: int | None = 50_000
-    clearable: bool = False
+    read_only: bool = attrs.field(default=False, validator=FLAG)
+    destructive: bool = attrs.field(default=False, validator=FLAG)
+    idempotent: bool = attrs.field(default=False, validator=FLAG)
+    safe: bool | SafePredicate = attrs.field(default=False, validator=FLAG_OR_FUNCTION)
+    interrupt: Interrupt = attrs.field(default=Interrupt.WAIT, converter=_interrupt)
+    shell: bool = attrs.field(default=False, validator=FLAG)
+    max_result_chars: int | None = attrs.field(default=50_000, validator=COUNT_OR_NOTHING)
+    clearable: bool = attrs.field(default=False, validator=FLAG)
 
     def allows_company(self, arguments: Arguments) -> bool:
         """Return whether a call with *arguments* may run beside others."""
@@ -103,6 +123,10 @@ class CallContext:
     progress: Callable[[str], None]
 
 
+def _messages(given: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(given)
+
+
 @attrs.frozen(kw_only=True)
 class Reply:
     """
@@ -116,13 +140,13 @@ class Reply:
     """
 
     content: object = None
-    is_error: bool = False
-    messages: tuple[Message, ...] = ()
-    stop: HookStop | None = None
+    is_error: bool = attrs.field(default=False, validator=FLAG)
+    messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages, validator=MESSAGES)
+    stop: HookStop | None = attrs.field(default=None, validator=STOP_OR_NOTHING)
 
 
 def _name(instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
-    if not NAME.fullmatch(value):
+    if not isinstance(value, str) or not NAME.fullmatch(value):
         raise ValueError(f"{value!r} is no tool name: the API takes letters, digits, _ and -, at most 128")
 
 
@@ -150,11 +174,11 @@ class Tool:
     """
 
     name: str = attrs.field(validator=_name)
-    description: str = ""
-    input_schema: str = '{"type":"object"}'
-    call: Callable[[Arguments, CallContext], Awaitable[object]]
+    description: str = attrs.field(default="", validator=TEXT)
+    input_schema: str = attrs.field(default='{"type":"object"}', validator=TEXT)
+    call: Callable[[Arguments, CallContext], Awaitable[object]] = attrs.field(validator=FUNCTION)
     traits: Traits = Traits()
     read: Callable[[Arguments], Arguments] = _as_given
-    meaning: Meaning | None = None
+    meaning: Meaning | None = attrs.field(default=None, validator=FUNCTION_OR_NOTHING)
     fill: Callable[[Arguments], Arguments] = _as_given
     close: Callable[[], Awaitable[None]] | None = None

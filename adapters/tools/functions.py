@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ import attrs
 from stepfold.adapters.tools.definition import Arguments, CallContext, Hints, Meaning, Tool, Traits
 from stepfold.adapters.tools.signature import Signature, signature_of
 from stepfold.adapters.tools.toolbox import Toolbox
+from stepfold.adapters.tools.wanted import FUNCTION, FUNCTION_OR_NOTHING, TEXT_OR_NOTHING
 from stepfold.effects.flow.threads import called
 from stepfold.engine.effects import RunTool
 from stepfold.engine.events import CallFacts, ToolEnded, ToolSpec
@@ -25,11 +27,11 @@ R = TypeVar("R")
 class FunctionTool(Generic[P, R]):
     """A function with its traits: a ``Tools`` port of one tool.  Calling it calls the function."""
 
-    function: Callable[P, R]
+    function: Callable[P, R] = attrs.field(validator=FUNCTION)
     name: str
-    description: str | None = None
+    description: str | None = attrs.field(default=None, validator=TEXT_OR_NOTHING)
     traits: Traits = Traits()
-    meaning: Meaning | None = None
+    meaning: Meaning | None = attrs.field(default=None, validator=FUNCTION_OR_NOTHING)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -105,7 +107,8 @@ def tool(
     Args:
         function: Plain or async.  A plain one runs in a thread: it cannot be
             stopped, only left behind, so make async what may take long.  A
-            parameter annotated ``CallContext`` gets the call's context.
+            parameter annotated ``CallContext`` gets the call's context.  What a
+            generator yields, plain or async, is one list.
         name: As the model calls it; the function's name by default.
         description: For the model; the docstring by default.
         traits: All traits at once.
@@ -113,7 +116,15 @@ def tool(
         hints: Single traits, by the names of ``Traits``.
     """
     if traits is not None and hints:
-        raise TypeError("give traits, or single hints, not both")
+        raise TypeError("tool: give traits, or single hints, not both")
+    if function is not None and not callable(function):
+        raise TypeError(f"tool: {function!r} is no function")
+    names = [field.name for field in attrs.fields(Traits)]
+    for hint in hints:
+        if hint not in names:
+            close = difflib.get_close_matches(hint, names, n=1)
+            guess = f"; did you mean {close[0]!r}?" if close else ";"
+            raise TypeError(f"tool: there is no hint {hint!r}{guess} the hints are {', '.join(names)}")
     chosen = traits if traits is not None else Traits(**hints)
 
     def make(target: Callable[P, R]) -> FunctionTool[P, R]:
@@ -131,8 +142,15 @@ Offered: TypeAlias = Tool | FunctionTool[..., Any] | Callable[..., Any]
 
 
 def function_tools(offered: Iterable[Offered]) -> Toolbox:
-    """Return the ``Tools`` port over functions, decorated or bare, and ready ``Tool`` objects."""
-    return Toolbox(tuple(_definition(each) for each in offered))
+    """
+    Return the ``Tools`` port over functions, decorated or bare, and ready ``Tool`` objects.
+
+    Raises ``TypeError`` where one cannot be a tool.
+    """
+    given: Any = offered
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"function_tools: wanted a list of functions, not {given!r}")
+    return Toolbox(tuple(_definition(each) for each in given))
 
 
 def _definition(offered: Offered) -> Tool:
@@ -157,8 +175,16 @@ async def _call(
     if _runs_here(function):
         returned = function(*placed, **given)
     else:
-        returned = await called(functools.partial(function, *placed, **given))
+        returned = await called(functools.partial(_gathered, functools.partial(function, *placed, **given)))
+    if inspect.isasyncgen(returned):
+        return [each async for each in returned]
     return await returned if inspect.isawaitable(returned) else returned
+
+
+def _gathered(function: Callable[[], object]) -> object:
+    """Call *function*; what it yields, if it is a generator, is gathered in the same thread."""
+    returned = function()
+    return list(returned) if inspect.isgenerator(returned) else returned
 
 
 def _runs_here(function: Callable[..., object]) -> bool:
@@ -166,4 +192,5 @@ def _runs_here(function: Callable[..., object]) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     body = function if inspect.isroutine(function) else type(function).__call__
-    return inspect.iscoroutinefunction(inspect.unwrap(body))
+    body = inspect.unwrap(body)
+    return inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body)

@@ -18,6 +18,15 @@ import attrs
 from stepfold.adapters.tools.content import clean, json_text, words_of
 from stepfold.adapters.tools.rules import VERDICTS, Found, Rules
 from stepfold.adapters.tools.toolbox import json_object
+from stepfold.adapters.tools.wanted import (
+    COUNT,
+    FUNCTION_OR_NOTHING,
+    FUNCTIONS,
+    TABLE_OR_NOTHING,
+    TEXT,
+    TOOLS_PORT,
+    wants,
+)
 from stepfold.effects.flow.threads import called
 from stepfold.effects.ports import Tools
 from stepfold.engine.effects import AskPermission, RunTool
@@ -33,20 +42,21 @@ from stepfold.engine.events import (
 from stepfold.engine.messages import Text, ToolUse
 
 T = TypeVar("T")
+RULES = wants("Rules", lambda value: isinstance(value, Rules))
 
 
 @attrs.frozen
 class Allow:
     """Run the call; ``input``, if given, takes the place of the model's input."""
 
-    input: Mapping[str, object] | None = None
+    input: Mapping[str, object] | None = attrs.field(default=None, validator=TABLE_OR_NOTHING)
 
 
 @attrs.frozen
 class Deny:
     """Do not run the call; ``words`` are for the model."""
 
-    words: str = "Permission to run this call was denied."
+    words: str = attrs.field(default="Permission to run this call was denied.", validator=TEXT)
 
 
 @attrs.frozen
@@ -58,14 +68,14 @@ class Ask:
 class Stop:
     """Do not run the call (before it), or keep its result (after it), and end the run."""
 
-    words: str = ""
+    words: str = attrs.field(default="", validator=TEXT)
 
 
 @attrs.frozen
 class Note:
     """Words that an after-hook adds to the result, for the model."""
 
-    words: str
+    words: str = attrs.field(validator=TEXT)
 
 
 @attrs.frozen
@@ -107,13 +117,13 @@ class Guard:
         hook_timeout_ms: The deadline of each hook in ms; asking the user has none.
     """
 
-    tools: Tools
-    rules: Rules = Rules()
-    before: Mapping[str, BeforeHook] = attrs.field(factory=dict)
-    after: Mapping[str, AfterHook] = attrs.field(factory=dict)
-    classify: Classifier | None = None
-    can_use_tool: CanUseTool | None = None
-    hook_timeout_ms: int = 60_000
+    tools: Tools = attrs.field(validator=TOOLS_PORT)
+    rules: Rules = attrs.field(factory=Rules, validator=RULES)
+    before: Mapping[str, BeforeHook] = attrs.field(factory=dict, validator=FUNCTIONS)
+    after: Mapping[str, AfterHook] = attrs.field(factory=dict, validator=FUNCTIONS)
+    classify: Classifier | None = attrs.field(default=None, validator=FUNCTION_OR_NOTHING)
+    can_use_tool: CanUseTool | None = attrs.field(default=None, validator=FUNCTION_OR_NOTHING)
+    hook_timeout_ms: int = attrs.field(default=60_000, validator=COUNT)
 
     # ------------------------------------------------------------ the Tools port
 
@@ -148,15 +158,18 @@ class Guard:
         for name, hook in self.after.items():
             try:
                 remark = await self._within_deadline(called(hook, call, ended))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 remark = Note(f"The hook {name!r} after this call failed: {words_of(error)}")
             match remark:
+                case None:
+                    pass
                 case Note(words):
                     ended = attrs.evolve(ended, content=(*ended.content, Text(clean(words))))
                 case Stop(words):
                     ended = attrs.evolve(ended, stop=HookStop(name, clean(words)))
-                case _:
-                    pass
+                case odd:
+                    words = f"The hook {name!r} after this call returned {odd!r}; wanted None, Note or Stop."
+                    ended = attrs.evolve(ended, content=(*ended.content, Text(clean(words))))
         return ended
 
     async def close(self) -> None:
@@ -169,7 +182,7 @@ class Guard:
         """Decide about one call; never raises."""
         checking: asyncio.Task[Decision | None] | None = None
         if self.classify is not None:
-            checking = asyncio.create_task(called(self.classify, self._seen(order.call)))
+            checking = asyncio.create_task(_classified(self.classify, self._seen(order.call)))
         try:
             return await self._decide(order, checking)
         finally:
@@ -200,18 +213,21 @@ class Guard:
             return Deny("This call needs a permission, and there is nobody to ask.")
         try:
             answer = await called(self.can_use_tool, call.name, call.input)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Deny(f"Asking for permission failed: {words_of(error)}")
         match answer:
             case True:
                 return Allow()
+            case False:
+                return Deny()
             case Allow() | Deny() | Stop():
                 return answer
-            case str(words) if words:
-                return Deny(words)
-        return Deny()
+            case str(words):
+                return Deny(words) if words else Deny()
+        wanted = "wanted True, False, a text, Allow, Deny or Stop"
+        return Deny(f"Asking for permission failed: can_use_tool returned {answer!r}; {wanted}.")
 
-    def _weigh(self, case: _Case, name: str, decision: Decision | None) -> _Case:
+    def _weigh(self, case: _Case, name: str, decision: object) -> _Case:
         """Return the case after one more voice was heard; *name* is whose."""
         match decision:
             case None:
@@ -225,7 +241,14 @@ class Guard:
                 return attrs.evolve(case, refusal=words or f"The run was stopped by {name!r}.", stop=stop)
             case Allow(None):
                 return attrs.evolve(case, allowed=True)
-        call = attrs.evolve(case.call, input=json_text(dict(decision.input or {})))
+            case Allow(input):
+                return self._changed(case, name, input or {})
+        wanted = "wanted None, Allow, Deny, Ask or Stop, so the call was not run."
+        return attrs.evolve(case, refusal=f"The hook {name!r} returned {decision!r}; {wanted}")
+
+    def _changed(self, case: _Case, name: str, input: Mapping[str, object]) -> _Case:
+        """Return the case with another input, if the tool takes it."""
+        call = attrs.evolve(case.call, input=json_text(dict(input)))
         if problem := self.tools.facts(call).problem:
             return attrs.evolve(case, refusal=f"{name!r} changed the input. {problem}")
         return attrs.evolve(case, allowed=True, call=call)
@@ -245,19 +268,28 @@ class Guard:
         except TimeoutError:
             limit = f"{self.hook_timeout_ms} ms"
             return Deny(f"The hook {name!r} did not answer in {limit}, so the call was not run.")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Deny(f"The hook {name!r} failed, so the call was not run: {words_of(error)}")
 
     async def _checked(self, checking: asyncio.Task[Decision | None]) -> Decision | None:
         """Return what the speculative check says; where it fails, the user decides."""
         try:
             return await self._within_deadline(checking)
-        except Exception:
+        except TimeoutError:
             return Ask()
 
     async def _within_deadline(self, answer: Awaitable[T]) -> T:
         async with asyncio.timeout(self.hook_timeout_ms / 1000):
             return await answer
+
+
+async def _classified(classify: Classifier, call: HookCall) -> Decision | None:
+    """Return what the speculative check says; where it fails, the user decides."""
+    try:
+        decision: Decision | None = await called(classify, call)
+    except (Exception, SystemExit):
+        return Ask()
+    return decision
 
 
 @attrs.frozen

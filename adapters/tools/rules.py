@@ -23,7 +23,11 @@ class Found(enum.StrEnum):
 def _patterns(given: Iterable[str]) -> tuple[str, ...]:
     if isinstance(given, str):
         raise TypeError(f"rules are a list of patterns: write [{given!r}]")
-    return tuple(given)
+    patterns = tuple(given)
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(f"rules are a list of patterns of tool names; {pattern!r} is no text")
+    return patterns
 
 
 @attrs.frozen(kw_only=True)

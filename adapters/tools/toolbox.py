@@ -43,7 +43,7 @@ def _short(text: str, limit: int = 500) -> str:
 
 @attrs.frozen
 class Toolbox:
-    """Offers *tools*; two of one name are refused with ``ValueError``."""
+    """Offers *tools*; two of one name are refused with ``ValueError``, what is none with ``TypeError``."""
 
     tools: tuple[Tool, ...]
     _by_name: Mapping[str, Tool] = attrs.field(init=False, repr=False, eq=False)
@@ -52,6 +52,8 @@ class Toolbox:
     def __attrs_post_init__(self) -> None:
         by_name: dict[str, Tool] = {}
         for tool in self.tools:
+            if not isinstance(tool, Tool):
+                raise TypeError(f"Toolbox: {tool!r} is no Tool; function_tools makes them of functions")
             if tool.name in by_name:
                 raise ValueError(f"two tools are named {tool.name!r}")
             by_name[tool.name] = tool
@@ -132,7 +134,7 @@ class Toolbox:
         except Exception as error:  # facts never raise: a check that fails has not accepted the input
             raise InvalidInput(words_of(error)) from error
         if problem is not None:
-            raise InvalidInput(problem)
+            raise InvalidInput(str(problem))
         return arguments
 
 

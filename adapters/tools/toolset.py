@@ -37,8 +37,11 @@ def folder_tools(folder: str | Path, *, names: tuple[str, ...] = NAMES) -> Toolb
         folder: Must exist; relative paths in calls start here.
         names: Which of the six to offer.
 
-    Raises ``ValueError`` where the folder is none, or a name is not one of the six.
+    Raises ``ValueError`` where the folder is none, or a name is not one of the six, ``TypeError``
+    where it is no path.
     """
+    if not isinstance(folder, str | Path):
+        raise TypeError(f"folder: {folder!r} is no path")
     root = Path(folder).resolve()
     if not root.is_dir():
         raise ValueError(f"{folder} is not a folder")
