@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from stepfold.adapters.cli.commands import run as run_module
 from stepfold.adapters.cli.commands.replay import replay_command
 from stepfold.adapters.cli.commands.run import Wishes, run_command
 from stepfold.adapters.cli.exits import FAILED, OK, USAGE, Problem
@@ -90,9 +91,10 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_damaged_recording_is_never_taken_for_a_bug(
     recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    def no_key() -> None:
+        raise Problem(NO_KEY)
+
+    monkeypatch.setattr(run_module, "vendor", no_key)
     file = tmp_path / "r.jsonl"
     codes: Counter[int] = Counter()
     for what, content in cases(recordings):
