@@ -9,18 +9,19 @@ from stepfold.adapters.scenarios.playing.tape import Tape
 from stepfold.adapters.scenarios.playing.virtual_time import VirtualClock
 from stepfold.adapters.testing.machine.live_loop import LiveLoop
 from stepfold.adapters.testing.machine.ports import (
+    AskedTools,
     CountedIds,
     Waiting,
     WaitingCompactor,
     WaitingHooks,
     WaitingModel,
-    WaitingPermission,
     WaitingSides,
     WaitingTools,
 )
 from stepfold.adapters.testing.record import Record
 from stepfold.adapters.testing.world import World
 from stepfold.effects import Handle, Result, run
+from stepfold.effects.ready.tools import joined
 from stepfold.effects.setup import Options, Setup
 from stepfold.engine.effects import Owed, RunHook, RunTool, Wait
 from stepfold.engine.events import AbortKind, Event, ToolSpec
@@ -42,8 +43,8 @@ class LiveStage:
         self.loop = LiveLoop(self.clock)
         self.waiting = Waiting()
         self._options = self._complete(options, world, seed)
-        setup = Setup(**self._options)
-        plan = setup.plan()
+        setup = Setup.of("LiveWorld", self._options)
+        plan = setup.plan("LiveWorld")
         self._specs = plan.world.tools.specs
         self._tape = Tape(setup.start(plan.config, self._specs()))
         self._options["log"] = self._tape
@@ -61,15 +62,20 @@ class LiveStage:
         whole: Options = {
             "model": WaitingModel(waiting),
             "compactor": WaitingCompactor(waiting),
-            "tools": WaitingTools(waiting, world),
             "stop_hooks": WaitingHooks(waiting),
             "summariser": sides,
             "prefetcher": sides,
             "ids": CountedIds(seed),
         }
         given: Any = {name: value for name, value in options.items() if value}
-        if not callable(getattr(given.get("tools"), "ask", None)):  # tools that are a permission port as well
-            whole["can_use_tool"] = WaitingPermission(waiting)
+        tools: Any = given.pop("tools", None)
+        if tools is None:
+            whole["tools"] = WaitingTools(waiting, world)
+        elif callable(getattr(tools, "ask", None)):
+            whole["tools"] = tools  # they are a permission port as well
+        else:
+            ports = (tools,) if callable(getattr(tools, "facts", None)) else tools
+            whole["tools"] = AskedTools(waiting, joined(ports))
         whole.update(given)
         whole["clock"] = self.clock
         return whole

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from stepfold.adapters.testing.world import World
-from stepfold.effects.ports import ModelPart, TextDelta
+from stepfold.effects.ports import ModelPart, TextDelta, Tools
 from stepfold.engine.effects import (
     AskPermission,
     CallModel,
@@ -120,7 +120,7 @@ class WaitingCompactor:
 
 @attrs.frozen
 class WaitingTools:
-    """The tools of the world, for a loop that brings none of its own."""
+    """The tools of the world, for a loop that brings none of its own, and the user who is asked."""
 
     waiting: Waiting
     world: World
@@ -141,19 +141,44 @@ class WaitingTools:
         """Answer as the world does."""
         return await self.waiting.answer(order, ToolEnded)
 
+    async def ask(self, order: AskPermission) -> PermissionAnswered:
+        """Answer as the world does."""
+        return await self.waiting.answer(order, PermissionAnswered)
+
     async def close(self) -> None:
         """Nothing is held."""
 
 
 @attrs.frozen
-class WaitingPermission:
-    """The user who is asked about a call."""
+class AskedTools:
+    """A user's own tools, and the user of the world who is asked about what they want asked."""
 
     waiting: Waiting
+    tools: Tools
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tools on offer."""
+        return self.tools.specs()
+
+    def facts(self, call: ToolUse) -> CallFacts:
+        """Return what the tools know of a call."""
+        return self.tools.facts(call)
+
+    def filled(self, call: ToolUse) -> ToolUse:
+        """Return the filled-out copy."""
+        return self.tools.filled(call)
+
+    async def run(self, order: RunTool, progress: Callable[[str], None]) -> ToolEnded:
+        """Let the tools run the call."""
+        return await self.tools.run(order, progress)
 
     async def ask(self, order: AskPermission) -> PermissionAnswered:
         """Answer as the world does."""
         return await self.waiting.answer(order, PermissionAnswered)
+
+    async def close(self) -> None:
+        """Let the tools give back what they hold."""
+        await self.tools.close()
 
 
 @attrs.frozen

@@ -133,8 +133,8 @@ def entry(given: f.Entry) -> dict[str, Any]:
     found: dict[str, Any] = {"blocks": [block(each) for each in answer.blocks] or None}
     match answer.outcome:
         case Closes(stop, reason):
-            raw = reason or stop.value
-            found["stop"] = None if raw == ("tool_use" if calls else "end_turn") else raw
+            raw, usual = reason or stop.value, "tool_use" if calls else "end_turn"
+            found["stop"] = None if raw == usual and answer.open is None else raw
         case Fails(problem) if problem.kind is FailureKind.CUT:
             found["cut"] = True
         case Fails(problem):
