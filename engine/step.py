@@ -30,6 +30,7 @@ from stepfold.engine.events import (
     HookAnswered,
     PermissionAnswered,
     Prefetched,
+    RunStarted,
     StreamCancelled,
     StreamClosed,
     StreamFailed,
@@ -137,6 +138,8 @@ def step(state: State, event: Event, config: Config) -> Step:
     fact, data = _received(state.data, event)
     now_ms = event.at_ms if event.at_ms > state.now_ms else state.now_ms
     control, phase, transition = state.control, state.phase, state.control.transition
+    if type(event) is RunStarted:
+        transition = None  # a new run has not continued yet
     if data is not state.data or now_ms != state.now_ms:
         state = State(control, phase, data, now_ms)
     effects: tuple[Effect, ...] = ()

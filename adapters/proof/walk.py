@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from stepfold.engine.config import Config
-from stepfold.engine.events import BlockCompleted, Event
+from stepfold.engine.events import BlockCompleted, Event, RunStarted
 from stepfold.engine.frozen import evolve
 from stepfold.engine.state import Continue, Entered, Late, State, Transition
 from stepfold.engine.table import JUNCTIONS, TABLE, Row
@@ -52,6 +52,8 @@ def walk(index: Index, state: State, event: Event, config: Config) -> list[Taken
         control, transition, kind = move.control, now.control.transition, move.phase.kind
         if isinstance(row.outcome, Continue):
             transition = Transition(row.outcome, move.payload)
+        elif row.event is RunStarted:
+            transition = None  # a new run has not continued yet
         if control.phase is not kind or control.transition is not transition:
             control = evolve(control, transition=transition, phase=kind)
         after = State(control, move.phase, move.data, now.now_ms)

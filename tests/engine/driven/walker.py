@@ -12,7 +12,7 @@ from typing import Any
 
 from stepfold.engine import Config, Continue, State, UnexpectedEvent
 from stepfold.engine.effects import Continued, Effect, Show
-from stepfold.engine.events import BlockCompleted, Event
+from stepfold.engine.events import BlockCompleted, Event, RunStarted
 from stepfold.engine.frozen import evolve
 from stepfold.engine.state import Entered, Late, Transition
 from stepfold.engine.table import JUNCTIONS, TABLE, Row
@@ -44,6 +44,8 @@ def walk(state: State, event: Event, config: Config) -> tuple[State, tuple[Effec
         if isinstance(row.outcome, Continue):
             transition = Transition(row.outcome, move.payload)
             effects.append(Show(Continued(row.outcome, move.payload, move.control.turn)))
+        elif row.event is RunStarted:
+            transition = None  # a new run has not continued yet
         kind = now.control.phase if type(move.phase) in JUNCTIONS else type(move.phase).kind
         control = evolve(move.control, transition=transition, phase=kind)
         now = State(control, move.phase, move.data, now.now_ms)
