@@ -60,6 +60,7 @@ class JsonlLog:
         self._fsync = fsync
         self._redact = redact
         self._broken = ""
+        self._held = False
         self._made = not self.path.exists()
         self._file = _opened(self.path)
         try:
@@ -73,6 +74,16 @@ class JsonlLog:
         self._begun = self._kept.begun if self._kept is not None else None
         self._count = len(self._kept.events) if self._kept is not None else 0
         self._length = self._kept.length if self._kept is not None else 0
+
+    def hold(self) -> None:
+        """Belong to one run; ``RuntimeError`` where it belongs to another."""
+        if self._held:
+            raise RuntimeError(f"log: another run is writing {self.path}; one log holds one run at a time")
+        self._held = True
+
+    def release(self) -> None:
+        """Belong to nobody."""
+        self._held = False
 
     def _read_and_repair(self) -> Recording | None:
         content = self.path.read_bytes()

@@ -15,6 +15,17 @@ class MemoryLog:
         self.events = list(events)
         self.durable = [True] * len(self.events)
         self.begun: Start | None = None
+        self._held = False
+
+    def hold(self) -> None:
+        """Belong to one run; ``RuntimeError`` where it belongs to another."""
+        if self._held:
+            raise RuntimeError("log: another run is writing it; one log holds one run at a time")
+        self._held = True
+
+    def release(self) -> None:
+        """Belong to nobody."""
+        self._held = False
 
     async def begin(self, start: Start) -> Start:
         """Keep the first start."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import attrs
 
+from stepfold.effects.border import awaited
 from stepfold.effects.ports import Log, Recorder, Start
 from stepfold.effects.result import Tally
 from stepfold.engine import Config, State, start, step
 from stepfold.engine.effects import Effect
 from stepfold.engine.events import Event, RunStarted
 
+EVENTS: Final = frozenset(get_args(Event))
 Traced: TypeAlias = tuple[Event, State, tuple[Effect, ...]]
 
 
@@ -79,13 +81,16 @@ async def take_up(log: Log | None, wanted: Start, config_given: bool) -> TakenUp
         config_given: False: the caller does not mind, so what was recorded stands.
 
     Raises:
-        LogMismatch: The log was begun with another Config or other messages.
+        LogMismatch: The log was begun with another Config or other messages, or holds no events.
     """
     if log is None:
         state = start(wanted.messages, wanted.tools, wanted.collapses)
         return TakenUp(wanted.config, state, Tally(), None, 0)
     kept = await log.begin(wanted) if isinstance(log, Recorder) else wanted
-    events = await log.read()
+    events = await awaited(log.read(), "Log.read")
+    for number, event in enumerate(events, 1):
+        if type(event) not in EVENTS:
+            raise LogMismatch(f"log: its entry {number} is {event!r}, which is no event")
     if config_given:
         _same_config(kept.config, wanted.config)
     if wanted.messages and wanted.messages != kept.messages:

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from stepfold.effects.border import WrongAnswer
 from stepfold.effects.duties import DUTIES, Duty
 from stepfold.effects.flow.channel import Channel
 from stepfold.effects.flow.deadlines import Deadlines
@@ -197,7 +198,10 @@ class Interpreter:
         state, effects = step(self.state, event, self._config)
         log = self._world.log
         if log is not None:
-            await log.append(event, durable=not REACHES_OUT.isdisjoint(map(type, effects)))
+            written: Any = log.append(event, durable=not REACHES_OUT.isdisjoint(map(type, effects)))
+            if written is None:
+                raise WrongAnswer("Log.append returned None, which cannot be awaited: make it async")
+            await written
         self.state = state
         self.taken += 1
         orders = self._orders

@@ -93,7 +93,9 @@ class Model(Protocol):
     ``call`` yields deltas, usage as far as known, each whole block, and at
     last exactly one ``StreamClosed`` or ``StreamFailed``.  It never raises for
     what the API, the network or a deadline did.  The interpreter closes the
-    iterator to cancel, and fills in ``open_text`` and ``shown`` itself.
+    iterator to cancel, and fills in ``open_text`` and ``shown`` itself.  What
+    the port holds (connections, a client that it made) is its maker's to
+    close: a run never closes it, the next one may use it.
     """
 
     def call(self, order: CallModel) -> AsyncIterator[ModelPart]: ...
@@ -177,6 +179,7 @@ class Log(Protocol):
 
     ``append`` with ``durable`` True returns once the entry would survive a
     crash of the machine; otherwise once it would survive a crash of the process.
+    ``close`` is for its maker: a run does not call it.
     """
 
     async def append(self, event: Event, *, durable: bool) -> None: ...
@@ -207,6 +210,20 @@ class Recorder(Protocol):
     """
 
     async def begin(self, start: Start) -> Start: ...
+
+
+@runtime_checkable
+class Held(Protocol):
+    """
+    A log that one run at a time may write.
+
+    A run holds it from its first look at it to its end; ``hold`` raises
+    ``RuntimeError`` where another run does.
+    """
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
 
 
 BackgroundWork: TypeAlias = Callable[[Background], Awaitable[None]]

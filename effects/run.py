@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Final, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
 import attrs
 
@@ -20,7 +20,7 @@ from stepfold.effects.fold import LogMismatch, TakenUp, take_up
 from stepfold.effects.handle import Handle
 from stepfold.effects.interpreter import Happening, Interpreter, Item
 from stepfold.effects.options import FUNCTION, Words, instance, user_words
-from stepfold.effects.ports import Ids
+from stepfold.effects.ports import Held, Ids
 from stepfold.effects.result import CommandMark, Result
 from stepfold.effects.setup import OnItem, Options, Plan, Setup
 from stepfold.engine.events import Resumed, RunStarted, ToolsChanged, ToolSpec
@@ -52,6 +52,7 @@ async def run(
 
     Raises:
         LogMismatch: The log holds something else than what is wanted.
+        RuntimeError: Another run is writing the log, or *handle* belongs to another run.
         TypeError, ValueError: An option cannot be what it is; it is named.
     """
     order = _ordered("run", prompt, options, on_item, handle)
@@ -138,6 +139,19 @@ def _giver(on_item: OnItem | None) -> Callable[[Item], Awaitable[None]] | None:
 async def _drive(
     order: _Order, give: Callable[[Item], Awaitable[None]] | None, channel: Channel[Item] | None
 ) -> tuple[Result, Left]:
+    log: object = order.plan.world.log
+    if not isinstance(log, Held):
+        return await _on_log(order, give, channel)
+    log.hold()
+    try:
+        return await _on_log(order, give, channel)
+    finally:
+        log.release()
+
+
+async def _on_log(
+    order: _Order, give: Callable[[Item], Awaitable[None]] | None, channel: Channel[Item] | None
+) -> tuple[Result, Left]:
     words, setup, plan, handle = order.words, order.setup, order.plan, order.handle
     world = plan.world
     specs = world.tools.specs()
@@ -177,7 +191,13 @@ def _beginning(
             raise LogMismatch("prompt: there is nothing to go on with: no log, or an empty one")
         return ()
     prompt, run_id, seed = words, ids.run_id(), ids.seed()
+    _sound_ids(run_id, seed)
     return (*changed, lambda now: RunStarted(prompt, run_id, seed, now))
+
+
+def _sound_ids(run_id: Any, seed: Any) -> None:
+    if not isinstance(run_id, str) or type(seed) is not int or seed < 0:
+        raise TypeError(f"ids: it gave {run_id!r} and {seed!r}; wanted a text and a whole number >= 0")
 
 
 def _confirm(setup: Setup, started: Iterable[str]) -> None:

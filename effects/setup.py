@@ -145,6 +145,8 @@ class Setup:
         tools, permission = _named(where, "tools", self._tools)
         config = attrs.evolve(config, **changes) if changes else config
         clock = self.clock or SystemClock()
+        if type(now := clock.now_ms()) is not int:
+            raise TypeError(f"{where}: clock: now_ms gave {now!r}; wanted a whole number of ms")
         own = NestedCompactor(
             self.model, config=config, tools=tools.specs, clock=clock, restore=self.restore
         )

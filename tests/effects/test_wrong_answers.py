@@ -6,13 +6,15 @@ import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from stepfold.adapters.jsonl_log import JsonlLog
 from stepfold.adapters.memory_log import MemoryLog
-from stepfold.effects import Blocks, Prevents, run
+from stepfold.effects import Blocks, LogMismatch, Prevents, Result, run, stream
 from stepfold.effects.ports import InputDelta, TextDelta, ThinkingDelta
 from stepfold.engine import Config, Terminal
 from stepfold.engine.events import (
@@ -28,7 +30,7 @@ from stepfold.engine.events import (
 )
 from stepfold.engine.failures import Failure, FailureKind
 from stepfold.engine.messages import Text, ToolUse, texts
-from tests.effects.fakes import FakeModel, FakeTools, text, use
+from tests.effects.fakes import FakeModel, FakeTools, forever, text, use
 
 END = StreamClosed(1, Stop.END_TURN)
 
@@ -178,6 +180,71 @@ async def test_a_side_port_that_is_not_async_is_named_in_the_log(
     model = FakeModel(use(("t1", "a")), [lambda: asyncio.sleep(0.01), *text("x")])
     assert (await run("p", model=model, tools=tools, config=config, **options)).ok
     assert "make it an async function" in caplog.text
+
+
+class OddLog:
+    def __init__(self, read: list[Any]) -> None:
+        self.found = read
+
+    async def read(self) -> list[Any]:
+        return self.found
+
+    def append(self, event: object, *, durable: bool) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def test_a_log_that_cannot_be_one_is_named() -> None:
+    model = FakeModel(text("x"))
+    with pytest.raises(LogMismatch, match="log: its entry 1 is 'x', which is no event"):
+        await run("p", model=model, log=OddLog(["x"]))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Log.append returned None"):
+        await run("p", model=model, log=OddLog([]))  # type: ignore[arg-type]
+    assert [] == model.orders
+
+
+@pytest.mark.parametrize(("run_id", "seed"), [(3, 4), ("a", "b"), ("a", -1), ("a", True)])
+async def test_ids_are_a_text_and_a_number(run_id: Any, seed: Any) -> None:
+    ids = SimpleNamespace(run_id=lambda: run_id, seed=lambda: seed)
+    with pytest.raises(TypeError, match=r"^ids: it gave .* wanted a text and a whole number >= 0"):
+        await run("p", model=FakeModel(), ids=ids)
+
+
+@pytest.mark.parametrize("now", [1.5, None, "noon"])
+async def test_the_clock_counts_whole_ms(now: Any) -> None:
+    clock = SimpleNamespace(now_ms=lambda: now, sleep=asyncio.sleep)
+    with pytest.raises(TypeError, match=r"^run: clock: now_ms gave .*; wanted a whole number of ms"):
+        await run("p", model=FakeModel(), clock=clock)
+
+
+async def test_one_log_holds_one_run_at_a_time(tmp_path: Path) -> None:
+    for log in (MemoryLog(), JsonlLog(tmp_path / "log.jsonl")):
+        tools = FakeTools(a=lambda *_: asyncio.sleep(0.01, "ok"))
+        runs = [
+            run("p", model=FakeModel(use(("t1", "a")), text("x")), tools=tools, log=log) for _ in range(2)
+        ]
+        done, refused = await asyncio.gather(*runs, return_exceptions=True)
+
+        assert isinstance(done, Result)
+        assert isinstance(refused, RuntimeError)
+        assert "log: another run is writing" in str(refused)
+        assert ["t1"] == tools.runs
+        assert (await run("q", model=FakeModel(text("y")), log=log, tools=tools)).ok
+        await log.close()
+
+
+async def test_a_log_is_free_again_whatever_ended_the_run() -> None:
+    log = MemoryLog()
+    work = asyncio.create_task(run("p", model=FakeModel([forever]), log=log))
+    await asyncio.sleep(0.01)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert (await run(None, model=FakeModel(text("x")), log=log)).ok
+    async with stream("q", model=FakeModel(text("y")), log=log) as items:
+        async for _ in items:
+            break
+    assert (await run(None, model=FakeModel(text("z")), log=log)).ok
 
 
 async def test_a_model_port_may_be_any_async_iterator() -> None:
