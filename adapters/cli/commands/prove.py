@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 
@@ -17,4 +18,4 @@ def prove_command(
     from stepfold.adapters.proof.prove import STATES_MAX, prove
 
     limit = STATES_MAX if states is None else states
-    return prove(config, json=json, states=limit, deep=deep, witness=witness)
+    return prove(config, json=json, states=limit, deep=deep, witness=witness, out=sys.stdout, err=sys.stderr)

@@ -129,9 +129,21 @@ def _block(block: Block) -> dict[str, Any]:
         case RedactedThinking():
             return {"type": "redacted_thinking"}
         case ToolUse(id, name, input):
-            return {"type": "tool_use", "id": id, "name": name, "input": json.loads(input)}
+            return {"type": "tool_use", "id": id, "name": name, "input": _read(input)}
         case ToolResult(use_id):
             return {"type": "tool_result", "tool_use_id": use_id}
-        case Media(_, wire) | Opaque(_, wire):
-            whole: dict[str, Any] = json.loads(wire)
-            return whole
+        case Media(kind, wire) | Opaque(kind, wire):
+            whole = _read(wire)
+            return whole if isinstance(whole, dict) else {"type": kind, "wire": whole}
+
+
+def _read(text: str) -> Any:
+    """Return what JSON text holds; the text where it cannot be read: too deep, or a number too long."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
