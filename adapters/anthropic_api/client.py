@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
+from stepfold.adapters.anthropic_api.containers import Containers
 from stepfold.adapters.anthropic_api.errors import NO_KEY, failure_of, failure_of_body
 from stepfold.adapters.anthropic_api.fold import Fold
 from stepfold.adapters.anthropic_api.request import Request, Settings, request_of
@@ -24,7 +25,7 @@ class AnthropicModel:
     Calls the Messages API through any async client of the SDK.
 
     The SDK's retries are off: the loop decides every retry.  The SDK is
-    imported when the first call is made.
+    imported when the first call is made.  Closing is the caller's: see ``close``.
 
     Args:
         client: ``AsyncAnthropic``, ``AsyncAnthropicBedrock``, ``AsyncAnthropicVertex``, ...;
@@ -32,7 +33,7 @@ class AnthropicModel:
         system, thinking, effort, betas, cache, extra: see ``Settings``.
 
     Raises:
-        TypeError: *client* is one of the SDK's blocking clients.
+        TypeError: *client* is one of the SDK's blocking clients, or no client of it.
         ValueError: ``effort`` or ``cache`` is not allowed.
     """
 
@@ -50,6 +51,8 @@ class AnthropicModel:
         kind = type(client)
         if kind.__module__.split(".")[0] == "anthropic" and not kind.__name__.startswith("Async"):
             raise TypeError(f"client: {kind.__name__} blocks; pass Async{kind.__name__}")
+        if client is not None and not (hasattr(client, "messages") and hasattr(client, "with_options")):
+            raise TypeError(f"client: {client!r} is no client of the SDK; pass AsyncAnthropic(...)")
         self._given = client
         self._made: tuple[asyncio.AbstractEventLoop, Any] | None = None
         self._settings = Settings(
@@ -61,11 +64,12 @@ class AnthropicModel:
             extra=extra or {},
         )
         self._rendered = Rendered()
+        self._containers = Containers()
 
     async def call(self, order: CallModel) -> AsyncGenerator[ModelPart, None]:
         """Send *order* and yield the parts of its answer, the end last; never raises for what goes wrong."""
         try:
-            request = request_of(order, self._settings, self._rendered)
+            request = request_of(order, self._settings, self._rendered, self._containers)
         except ValueError as error:
             words = f"the request cannot be written: {error}"
             yield StreamFailed(order.id, Failure(FailureKind.INVALID, words))
@@ -94,10 +98,16 @@ class AnthropicModel:
             failure = failure_of(error)
             if failure is None:
                 raise
+        self._containers.note(fold.container, fold.calls)
         yield fold.end(failure)
 
     async def close(self) -> None:
-        """Close the client that was made here; one that was passed in is its owner's."""
+        """
+        Close the client that was made here; one that was passed in is its owner's.
+
+        No run does it: many runs may use one port, and it may be used again afterwards.  Call
+        it in the event loop of the runs, when no more come; a process that ends needs not.
+        """
         made, self._made = self._made, None
         if made is not None and made[0] is asyncio.get_running_loop():
             await made[1].close()

@@ -15,12 +15,13 @@ from typing import Final
 
 import attrs
 
+from stepfold.adapters.anthropic_api.containers import Container, container_of
 from stepfold.adapters.anthropic_api.failures import cut
 from stepfold.adapters.anthropic_api.wire import JSON, block_of, clean, dumps, loads, object_text
 from stepfold.effects.ports import Delta, InputDelta, ModelPart, TextDelta, ThinkingDelta
 from stepfold.engine.events import Stop, StreamClosed, StreamFailed, Usage
 from stepfold.engine.failures import Failure
-from stepfold.engine.messages import Block, Text, ToolUse
+from stepfold.engine.messages import Block, Opaque, Text, ToolUse
 
 # Of these a delta of an unknown type changes nothing: a field that the API does not know in a block
 # that it knows would be refused when the block goes back.
@@ -123,7 +124,11 @@ class _Open:
 
 
 class Fold:
-    """One answer as it comes in.  ``effect_id`` is the id of the order."""
+    """
+    One answer as it comes in.  ``effect_id`` is the id of the order.
+
+    ``container`` is where its code ran, if it was told; ``calls`` the ids of its calls.
+    """
 
     def __init__(self, effect_id: int) -> None:
         self._effect_id = effect_id
@@ -133,6 +138,8 @@ class Fold:
         self._details = ""
         self._cleared = 0
         self._started = False
+        self.container: Container | None = None
+        self.calls: list[str] = []
         self.stopped = False  # message_stop has come
         self.broken = ""  # why the stream can be no answer; nothing more is to be read
 
@@ -230,7 +237,12 @@ class Fold:
         block = self._open.pop(index, None)
         if block is None:
             return self._break("a block ended that is not open")
-        return (block.done(),)
+        done = block.done()
+        if isinstance(done, ToolUse):
+            self.calls.append(done.id)
+        elif isinstance(done, Opaque) and done.call_id:
+            self.calls.append(done.call_id)
+        return (done,)
 
     def _finish(self, delta: Mapping[str, JSON], event: Mapping[str, JSON]) -> tuple[ModelPart, ...]:
         if not self._started:
@@ -253,6 +265,7 @@ class Fold:
         reason = holder.get("stop_reason")
         if isinstance(reason, str):
             self._reason = reason
+        self.container = container_of(holder.get("container")) or self.container
         match holder.get("stop_details"):
             case dict() as details:
                 words = (details.get("category"), details.get("explanation"))

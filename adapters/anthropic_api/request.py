@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from stepfold.adapters.anthropic_api import edits, models
+from stepfold.adapters.anthropic_api.containers import Containers
 from stepfold.adapters.anthropic_api.wire import JSON, Rendered, Wire, tool_json
 from stepfold.engine.context.request import request_messages
 from stepfold.engine.effects import CallModel
@@ -60,9 +61,11 @@ class Request:
     betas: tuple[str, ...]
 
 
-def request_of(order: CallModel, settings: Settings, rendered: Rendered) -> Request:
+def request_of(
+    order: CallModel, settings: Settings, rendered: Rendered, containers: Containers | None = None
+) -> Request:
     """
-    Return the request that *order* asks for.
+    Return the request that *order* asks for; it names the container of the newest answer that had one.
 
     Raises:
         ValueError: The definition of a tool is no JSON.
@@ -88,6 +91,8 @@ def request_of(order: CallModel, settings: Settings, rendered: Rendered) -> Requ
         body["output_config"] = output
     if management := _management(order, extra.pop("context_management", None), frozen, betas):
         body["context_management"] = management
+    if containers is not None and (container := containers.of(frozen)):
+        body["container"] = container
     return Request({**body, **extra}, tuple(dict.fromkeys(betas)))
 
 
