@@ -22,6 +22,7 @@ from stepfold.adapters.tools import Rules, function_tools
 from stepfold.adapters.tools.functions import Offered
 from stepfold.adapters.tools.permission import AfterHook, BeforeHook, CanUseTool, Guard
 from stepfold.adapters.tools.toolset import folder_tools
+from stepfold.effects.options import SINGLE, shown
 from stepfold.effects.ports import Log, Model, Tools
 from stepfold.effects.ready.tools import joined
 from stepfold.effects.setup import Options
@@ -49,6 +50,8 @@ def wired(
     """
     Return the options of ``run`` for what most callers want.
 
+    ``model`` and ``log`` in what is returned are the caller's to close, when no more runs come.
+
     Without *rules*, *before*, *after* and *can_use_tool* nobody is asked: every
     tool runs as the model calls it, those of *folder* included, and ``bash`` is
     not held to the folder.  ``rules=Rules(allow_read_only=True)`` with a
@@ -63,7 +66,13 @@ def wired(
         log: A file that is made or gone on with, or a ``Log`` port.
         client: An async client of the vendor's SDK; None makes one from the environment.
         rest: Further options of ``run``, as they are.
+
+    Raises ``TypeError`` or ``ValueError`` that names what cannot be.
     """
+    SINGLE["config"].check("wired", "config", config)
+    given: Any = tools
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"wired: tools is {shown(tools)}; wanted a list of functions, tools or ports")
     chosen = config or Config()
     if isinstance(model, str):
         chosen = attrs.evolve(chosen, model=model, models=with_limits(chosen, model))

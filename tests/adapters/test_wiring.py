@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,25 @@ def test_files_are_read_again_inside_the_folder_only(tmp_path: Path) -> None:
     asked = ("a.txt", str(folder / "a.txt"), "../out.txt", "link", "bad", "gone", ".")
 
     assert [("a.txt", "a"), (str(folder / "a.txt"), "a")] == read(asked)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"config": {"max_turns": 1}}, r"^wired: config is .* \(dict\); wanted a Config"),
+        ({"tools": "look"}, r"^wired: tools is 'look' \(str\); wanted a list of functions"),
+        ({"tools": 3}, r"^wired: tools is 3 \(int\)"),
+        ({"client": "key"}, r"^client: 'key' is no client"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        wired(**options)
+
+
+def test_a_wrong_option_of_run_is_named_by_run() -> None:
+    with pytest.raises(TypeError, match=r"^run_sync: there is no option 'tol'; did you mean 'tools'"):
+        run_sync("go", **wired(model=script("x"), tol=3))
 
 
 def test_a_wrong_tool_is_named() -> None:
