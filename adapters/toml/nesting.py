@@ -16,12 +16,16 @@ from stepfold.adapters.toml.positions import LEVELS_MAX, Path
 WHOLE_MIN: Final = -(2**63)
 WHOLE_MAX: Final = 2**63 - 1
 
+_PART: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\[^\n])*+"|'[^'\n]*+')"""  # of a key
+# What begins is taken up to where it ends, or to where it would have to: so each character is read once.
 _TOKEN: Final = re.compile(
-    r'"""(?:\\.|[^\\])*?"""'
-    r"|'''.*?'''"
-    r'|"(?:\\.|[^"\\\n])*"'
-    r"|'[^'\n]*'"
-    r"|#[^\n]*"
+    rf"(?P<long>(?:{_PART}[ \t]*+\.[ \t]*+){{{LEVELS_MAX}}})"
+    r'|"""(?:\\.|[^\\])*?(?:"""|\Z)'
+    r"|'''.*?(?:'''|\Z)"
+    r'|"(?:[^"\\\n]|\\[^\n])*+"?'
+    r"|'[^'\n]*+'?"
+    r"|#[^\n]*+"
+    r"|[\w-]++"
     r"|[\[\]{}]",
     re.DOTALL,
 )
@@ -29,17 +33,38 @@ _LONG_NUMBER: Final = re.compile(r"[0-9][0-9_]{999,}")
 
 
 def too_deep_at(text: str) -> int | None:
-    """Return the line, from 1, on which brackets open more than ``LEVELS_MAX`` levels, or None."""
+    """Return the line, from 1, on which *text* goes more than ``LEVELS_MAX`` levels deep, or None."""
     depth = 0
     for token in _TOKEN.finditer(text):
-        match token[0]:
-            case "[" | "{":
-                depth += 1
-                if depth > LEVELS_MAX:
-                    return text.count("\n", 0, token.start()) + 1
-            case "]" | "}":
-                depth -= 1
+        if token["long"] is not None:
+            return _line(text, token.start())
+        depth += _deeper(token[0])
+        if depth > LEVELS_MAX:
+            return _line(text, token.start())
     return None
+
+
+def unfinished_at(text: str) -> int:
+    """Return the line, from 1, on which begins what the end of *text* leaves unfinished."""
+    opened: list[int] = []
+    for token in _TOKEN.finditer(text):
+        match _deeper(token[0]):
+            case 1:
+                opened.append(token.start())
+            case -1 if opened:
+                opened.pop()
+    if opened:
+        return _line(text, opened[0])
+    quotes = max(text.rfind('"""'), text.rfind("'''"))
+    return _line(text, quotes if quotes >= 0 else len(text.rstrip()))
+
+
+def _deeper(token: str) -> int:
+    return 1 if token in ("[", "{") else -1 if token in ("]", "}") else 0
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
 
 
 def shortened(text: str) -> str:

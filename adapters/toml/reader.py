@@ -11,12 +11,18 @@ from typing import Any, Final, NoReturn
 
 import attrs
 
-from stepfold.adapters.toml.nesting import WHOLE_MAX, WHOLE_MIN, shortened, too_big, too_deep_at
+from stepfold.adapters.toml.nesting import (
+    WHOLE_MAX,
+    WHOLE_MIN,
+    shortened,
+    too_big,
+    too_deep_at,
+    unfinished_at,
+)
 from stepfold.adapters.toml.positions import LEVELS_MAX, Path, TooDeep, key_lines, line_of
 from stepfold.engine.config import MOST
 
 NAMED_MAX: Final = 20  # keys in one complaint
-SEARCHED_LINES_MAX: Final = 1_000
 
 
 class Malformed(ValueError):
@@ -273,16 +279,4 @@ def _toml_problem(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
     words, _, place = str(error).rpartition(" (at ")
     if place.startswith("line "):
         return int(place.removeprefix("line ").split(",")[0]), words
-    return _begun_on(text), words or str(error)
-
-
-def _begun_on(text: str) -> int:
-    """Return the line, from 1, on which begins what the end of *text* leaves unfinished."""
-    lines = text.split("\n")
-    for count in range(len(lines) - 1, max(0, len(lines) - SEARCHED_LINES_MAX), -1):
-        try:
-            tomllib.loads("\n".join(lines[:count]))
-        except ValueError:
-            continue
-        return count + 1
-    return 1 if len(lines) <= SEARCHED_LINES_MAX else len(lines)
+    return unfinished_at(text), words or str(error)

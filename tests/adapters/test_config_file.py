@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -216,3 +217,61 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for path, problem in ((tmp_path / name, problem) for name, problem in told.items()):
         with pytest.raises(ConfigFileError, match=problem):
             read_settings(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"models": (ModelSpec("a", 1, 1, -1),)},
+            "models: input_price of 'a' is -1; wanted a whole number >= 0",
+        ),
+        (
+            {"models": (ModelSpec("a", 1, True),)},
+            "models: max_output_tokens of 'a' is True; wanted a whole num",
+        ),
+        (
+            {"models": (ModelSpec("a", 10**13, 1),)},
+            "models: context_window_tokens of 'a' is 10000000000000; wante",
+        ),
+        (
+            {"models": (ModelSpec(" ", 1, 1),)},
+            "models: (' ',) is not allowed; wanted a list of names that are not",
+        ),
+        (
+            {"stop_hooks": (HookSpec("a", 10**13),)},
+            "stop_hooks: max_blocks of 'a' is 10000000000000; wanted a who",
+        ),
+        ({"model": ""}, "model: '' is not allowed; wanted a name that is not empty"),
+        (
+            {"max_turns": 10**12 + 1},
+            "max_turns: 1000000000001 is not allowed; wanted a whole number >= 1 and <= 1",
+        ),
+        (
+            {"max_turns": 10**5000},
+            "max_turns: a number of 16610 bits is not allowed; wanted a whole number >= 1 ",
+        ),
+        ({"model": 10**5000}, "model: a number of 16610 bits is not allowed; wanted a name"),
+        ({"system_prompt": ["x" * 10_000]}, "system_prompt: ['xxx"),
+        (
+            {"max_output_tokens": 64_001},
+            "max_output_tokens: 64001 is more than 'main' can put out; wanted a whole",
+        ),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, str) else "",
+)
+def test_what_config_itself_refuses_names_what_is_wanted(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config(**values)
+
+    assert str(caught.value).startswith(words)
+    assert str(caught.value) == f"{caught.value.key}: {caught.value.problem}; wanted {caught.value.allowed}"
+    assert len(str(caught.value)) < 250
+
+
+def test_a_smaller_fallback_is_no_reason_to_refuse_the_limit_of_the_user() -> None:
+    config = Config(
+        max_output_tokens=64_000, fallback_models=("small",), models=(ModelSpec("small", 50_000, 4_000),)
+    )
+
+    assert 64_000 == config.max_output_tokens
