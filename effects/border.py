@@ -11,7 +11,7 @@ import attrs
 from stepfold.engine.context.repair import encodable
 from stepfold.engine.events import Stop, StreamClosed, StreamFailed, Usage
 from stepfold.engine.failures import Failure, FailureKind
-from stepfold.engine.messages import Block, Text, ToolResult
+from stepfold.engine.messages import Block, Message, Origin, Role, Text, ToolResult
 
 T = TypeVar("T")
 COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
@@ -77,12 +77,41 @@ def _whole(usage: Usage, name: str) -> int:
     raise WrongAnswer(f"the port reported {name}={value!r}; wanted a whole number >= 0")
 
 
+def block_problem(block: object) -> str:
+    """Return what is wrong with *block*, "" where it is a block whose texts are texts."""
+    if not isinstance(block, Block):
+        return f"{block!r} is no block of stepfold.engine.messages"
+    if type(block) is ToolResult:
+        return _result_problem(block)
+    for name in block.__match_args__:
+        if type(getattr(block, name)) is not str:
+            return f"{block!r} has a {name} that is no text"
+    return ""
+
+
+def _result_problem(result: ToolResult) -> str:
+    if type(result.content) is not tuple:
+        return f"{result!r} has a content that is no tuple of blocks"
+    if type(result.use_id) is not str or type(result.extra) is not str or type(result.is_error) is not bool:
+        return f"{result!r} has a use_id or extra that is no text, or an is_error that is no bool"
+    return next(filter(None, map(block_problem, result.content)), "")
+
+
+def message_problem(message: object) -> str:
+    """Return what is wrong with *message*, "" where it is a message that is made of blocks."""
+    if not isinstance(message, Message):
+        return f"{message!r} is no Message of stepfold.engine.messages"
+    for name, kind in (("role", Role), ("content", tuple), ("origin", Origin), ("model", str)):
+        value = getattr(message, name)
+        if type(value) is not kind:
+            return f"its {name} is {value!r}; wanted a {kind.__name__}{' of blocks' if kind is tuple else ''}"
+    return next(filter(None, map(block_problem, message.content)), "")
+
+
 def sound_block(block: Block) -> Block:
     """Return *block* as it can be kept; raises ``WrongAnswer`` where a text of it is none."""
-    if type(block) is not ToolResult:
-        for name in block.__match_args__:
-            if type(getattr(block, name)) is not str:
-                raise WrongAnswer(f"the model port yielded {block!r}, whose {name} is no text")
+    if problem := block_problem(block):
+        raise WrongAnswer(f"the model port yielded {problem}")
     return encodable(block)
 
 

@@ -12,7 +12,17 @@ from typing import Any, Final
 
 import attrs
 
-from stepfold.effects.border import WrongAnswer, awaited, clean, said, want, want_field, whole_usage
+from stepfold.effects.border import (
+    WrongAnswer,
+    awaited,
+    block_problem,
+    clean,
+    message_problem,
+    said,
+    want,
+    want_field,
+    whole_usage,
+)
 from stepfold.effects.world import World
 from stepfold.engine.config import Config
 from stepfold.engine.context.places import belongs, result_part
@@ -86,8 +96,8 @@ def _tool_ended(answer: ToolEnded, id: int, now: int) -> Event:
     want_field(answer, "stop", HookStop, type(None))
     want_field(answer, "messages", tuple)
     for part in answer.content:
-        if type(part) is not Text and not result_part(part):
-            raise WrongAnswer(f"the result holds {part!r}; wanted Text, Media, Opaque blocks without calls")
+        if type(part) is not Text or type(part.text) is not str:
+            _want_part(part)
     for message in answer.messages:
         _want_further(message)
     content = tuple(map(_clean_result, answer.content))
@@ -95,9 +105,19 @@ def _tool_ended(answer: ToolEnded, id: int, now: int) -> Event:
     return ToolEnded(id, content, answer.status, answer.stop, messages, now)
 
 
+def _want_part(part: object) -> None:
+    """Raise ``WrongAnswer`` where no result may hold *part*."""
+    if problem := block_problem(part):
+        raise WrongAnswer(f"the result holds what is no block: {problem}")
+    if not result_part(part):  # type: ignore[arg-type]
+        raise WrongAnswer(f"the result holds {part!r}; wanted Text, Media, Opaque blocks without calls")
+
+
 def _want_further(message: Message) -> None:
     """Raise ``WrongAnswer`` where *message* cannot join behind the results."""
-    if not isinstance(message, Message) or message.role is Role.ASSISTANT:
+    if problem := message_problem(message):
+        raise WrongAnswer(f"the tool brought a message that is none: {problem}")
+    if message.role is Role.ASSISTANT:
         raise WrongAnswer(f"the tool brought {message!r}; wanted messages of the user or the system")
     for block in message.content:
         if isinstance(block, ToolResult) or not belongs(block, message.role):
@@ -149,6 +169,10 @@ def _compacted(answer: Compacted | CompactionFailed, id: int, now: int) -> Event
         want_field(answer, "failure", Failure)
         return CompactionFailed(id, clean_failure(answer.failure), usage, now)
     want_field(answer, "tokens", int)
+    want_field(answer, "attachments", tuple)
+    for message in answer.attachments:
+        if problem := message_problem(message):
+            raise WrongAnswer(f"the compactor attached a message that is none: {problem}")
     attachments = tuple(map(_clean_message, answer.attachments))
     return Compacted(id, said(answer, "summary"), answer.tokens, attachments, usage, now)
 

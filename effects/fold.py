@@ -29,17 +29,21 @@ def trace(events: Iterable[Event], state: State, config: Config) -> Iterator[Tra
 
     Raises:
         UnexpectedEvent: The events do not belong together.
+        TypeError: One of them is none.
     """
-    for event in events:
+    for number, event in enumerate(events, 1):
+        if type(event) not in EVENTS:
+            raise TypeError(f"entry {number} is {event!r}, which is no event of stepfold.engine.events")
         state, effects = step(state, event, config)
         yield event, state, effects
 
 
 def fold(events: Iterable[Event], state: State, config: Config) -> State:
     """Return the state after *events*; arguments and exceptions as for ``trace``."""
-    for event in events:
-        state, _ = step(state, event, config)
-    return state
+    last = state
+    for _, after, _ in trace(events, state, config):
+        last = after
+    return last
 
 
 class LogMismatch(ValueError):

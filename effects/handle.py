@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from stepfold.effects.interpreter import Happening, Interpreter
-from stepfold.effects.options import instance, user_words
+from stepfold.effects.options import SPEC, user_words
 from stepfold.engine.events import (
     AbortKind,
     AbortRequested,
@@ -21,7 +21,6 @@ from stepfold.engine.events import (
 from stepfold.engine.messages import Block
 
 KINDS: Final = (AbortKind.HARD, AbortKind.SUBMIT)
-SPEC: Final = instance(ToolSpec, "a ToolSpec of stepfold.engine.events", optional=False)
 
 logger = logging.getLogger(__name__)
 

@@ -28,6 +28,7 @@ from stepfold.effects.duties import DUTIES, Duty
 from stepfold.effects.flow.channel import Channel
 from stepfold.effects.flow.deadlines import Deadlines
 from stepfold.effects.flow.inbox import Inbox
+from stepfold.effects.flow.threads import called
 from stepfold.effects.model_call import ModelCall, words_of
 from stepfold.effects.ports import Delta, PortFault, ToolProgress
 from stepfold.effects.result import Result, Tally
@@ -345,7 +346,7 @@ class Interpreter:
     def _start_background(self, order: Background) -> None:
         """Begin work that nobody waits for: it may outlive the run, up to its deadline."""
         if self._world.background is not None:
-            task = self._loop.create_task(self._in_background(self._world.background(order)))
+            task = self._loop.create_task(self._in_background(called(self._world.background, order)))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 

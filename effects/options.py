@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import attrs
 
-from stepfold.effects.border import clean
+from stepfold.effects.border import block_problem, clean, message_problem
 from stepfold.effects.ready.hooks import StopHook
 from stepfold.engine import Config
 from stepfold.engine.context.places import belongs
 from stepfold.engine.context.repair import encodable
+from stepfold.engine.events import ToolSpec
 from stepfold.engine.messages import Block, Media, Message, Opaque, Role, Text
 from stepfold.engine.state import Collapse
 
@@ -85,6 +86,7 @@ def instance(wanted: type, allowed: str, *, optional: bool = True, hint: str = "
 FUNCTION: Final = Want("a function", callable)
 TOOLS: Final = port("Tools", "specs", "facts", "filled", "run", "close", optional=False, hint=NO_PORT)
 HOOK: Final = Want("a function or a StopHook", lambda v: isinstance(v, StopHook) or callable(v), False)
+SPEC: Final = instance(ToolSpec, "a ToolSpec of stepfold.engine.events", optional=False)
 MESSAGE: Final = instance(Message, "a Message of stepfold.engine.messages", optional=False)
 COLLAPSE: Final = instance(Collapse, "a Collapse of stepfold.engine.state", optional=False)
 
@@ -169,7 +171,24 @@ def checked(where: str, given: Mapping[str, Any], more: Collection[str] = ()) ->
             SINGLE[name].check(where, name, value)
         else:
             options[name] = _several(where, name, value, MANY[name])
+    _check_history(where, options.get("messages", ()), options.get("collapses", ()))
     return options
+
+
+def _check_history(where: str, messages: Sequence[Message], collapses: Sequence[Collapse]) -> None:
+    """Raise where a message is none inside, or a collapse stands for what is not there."""
+    for place, message in enumerate(messages):
+        if problem := message_problem(message):
+            raise TypeError(f"{where}: messages[{place}]: {problem}")
+    before = 0
+    for place, collapse in enumerate(collapses):
+        name, through = f"collapses[{place}]", collapse.through
+        if type(through) is not int or type(collapse.summary) is not str:
+            raise TypeError(f"{where}: {name} is {shown(collapse)}; wanted a number of messages and a text")
+        if not before < through <= len(messages):
+            allowed = f"from {before + 1} to {len(messages)}, the number of messages"
+            raise ValueError(f"{where}: {name} reaches through {through}; wanted {allowed}")
+        before = through
 
 
 def _unknown(name: str, names: Collection[str]) -> str:
@@ -217,6 +236,8 @@ def user_words(where: str, name: str, words: object) -> Words:
         for place, block in enumerate(given):
             if not isinstance(block, Text | Media | Opaque) or not belongs(block, Role.USER):
                 raise TypeError(f"{where}: {name}[{place}] is {shown(block)}; wanted {wanted}")
+            if problem := block_problem(block):
+                raise TypeError(f"{where}: {name}[{place}]: {problem}")
         blocks = tuple(map(encodable, given))
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
         raise ValueError(f"{where}: {name} is empty; give a text or blocks")

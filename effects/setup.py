@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias, TypedDict, TypeVar
 import attrs
 
 from stepfold.effects.compactor import NestedCompactor, Restore
-from stepfold.effects.options import checked, has
+from stepfold.effects.options import SPEC, checked, has
 from stepfold.effects.ports import (
     BackgroundWork,
     Clock,
@@ -167,8 +167,11 @@ class Setup:
 
     def _tools(self) -> tuple[Tools, Permission]:
         given: Any = self.tools
-        tools = joined(given if isinstance(given, tuple) else (given,))
-        tools.specs()  # a tool that cannot be one says so now
+        ports: tuple[Tools, ...] = given if isinstance(given, tuple) else (given,)
+        for port in ports:
+            for spec in port.specs():  # a tool that cannot be one says so now
+                SPEC.check(type(port).__name__, "one of its specs", spec)
+        tools = joined(ports)
         asked: Any = self.can_use_tool
         if asked is None:
             return tools, tools if has("ask")(tools) else Nobody()  # type: ignore[return-value]

@@ -17,6 +17,7 @@ from stepfold.engine import Config
 from stepfold.engine.config import HookSpec
 from stepfold.engine.events import PermissionAnswered
 from stepfold.engine.messages import Message, Role, Text, ToolResult, ToolUse, texts
+from stepfold.engine.state import Collapse
 from tests.effects.fakes import FakeModel, FakeTools, text, use
 
 WAYS: dict[str, Callable[..., Any]] = {
@@ -44,6 +45,13 @@ class Half:
     def now_ms(self) -> None: ...
     def run_id(self) -> None: ...
     def specs(self) -> None: ...
+
+
+class OddSpecs(FakeTools):
+    """Offers names in place of tools."""
+
+    def specs(self) -> Any:
+        return ("look",)
 
 
 WRONG: list[tuple[str, Any, str]] = [
@@ -75,7 +83,15 @@ WRONG: list[tuple[str, Any, str]] = [
     ("messages", "hello", r"messages is 'hello' \(str\); wanted a list of Message objects"),
     ("messages", Message(Role.USER, ()), "messages is Message"),
     ("messages", [{"role": "user"}], r"messages\[0\] is .*role.* \(dict\); wanted a Message"),
+    ("messages", [Message(Role.USER, "hi")], r"messages\[0\]: its content is 'hi'; wanted a tuple of blocks"),  # type: ignore[arg-type]
+    ("messages", [Message("user", ())], r"messages\[0\]: its role is 'user'; wanted a Role"),  # type: ignore[arg-type]
+    ("messages", [Message(Role.USER, ({"type": "text"},))], r"messages\[0\]: .* is no block"),  # type: ignore[arg-type]
+    ("messages", [Message(Role.USER, (Text(3),))], r"messages\[0\]: .* has a text that is no text"),  # type: ignore[arg-type]
+    ("messages", [Message(Role.USER, (ToolResult("a", "r"),))], r"messages\[0\]: .*a content that is no"),  # type: ignore[arg-type]
     ("collapses", [3], r"collapses\[0\] is 3 \(int\); wanted a Collapse"),
+    ("collapses", [Collapse("x", "s")], r"collapses\[0\] is Collapse.*wanted a number of messages"),  # type: ignore[arg-type]
+    ("collapses", [Collapse(1, "s")], r"collapses\[0\] reaches through 1; wanted from 1 to 0"),
+    ("tools", OddSpecs(), r"tools: OddSpecs: one of its specs is 'look' \(str\); wanted a ToolSpec"),
     ("compactor", Half(), "compactor is .*Half.*compact, stage"),
     ("restore", "src", r"restore is 'src' \(str\); wanted a function"),
     ("summariser", 3, r"summariser is 3 \(int\); wanted a Summariser port"),
@@ -100,6 +116,13 @@ def test_a_wrong_option_is_refused_by_name(way: str, name: str, value: Any, word
         WAYS[way]("p", **options)
     assert "\n" not in str(refused.value)
     assert ([], []) == (model.orders, log.events)
+
+
+def test_collapses_go_forward_through_the_messages() -> None:
+    history = [Message(Role.USER, (Text(str(n)),)) for n in range(3)]
+    collapses = [Collapse(2, "a"), Collapse(2, "b")]
+    with pytest.raises(ValueError, match=r"^run_sync: collapses\[1\] reaches through 2; wanted from 3 to 3"):
+        run_sync("p", model=FakeModel(), messages=history, collapses=collapses)
 
 
 def test_every_option_is_in_that_table() -> None:
@@ -130,6 +153,7 @@ def test_who_listens_is_a_function(way: str) -> None:
         (["go"], r"prompt\[0\] is 'go' \(str\)"),
         ([Text("go"), ToolUse("a", "read")], r"prompt\[1\] is ToolUse"),
         ([ToolResult("a")], r"prompt\[0\] is ToolResult"),
+        ([Text(3)], r"prompt\[0\]: Text.* has a text that is no text"),  # type: ignore[arg-type]
         ("", "prompt is empty"),
         (" \n", "prompt is empty"),
         ([], "prompt is empty"),

@@ -53,7 +53,10 @@ def test_whatever_is_said_the_api_would_take_every_request(
         ((server_call("s"),), (), "without calls"),
         ((ToolUse("t", "a"),), (), "without calls"),
         ((Text("r"),), (Message(Role.ASSISTANT, (Text("x"),)),), "messages of the user or the system"),
-        ((Text("r"),), ("x",), "messages of the user or the system"),
+        ((Text("r"),), ("x",), "a message that is none: 'x' is no Message"),
+        ((Text("r"),), (Message(Role.USER, "x"),), "its content is 'x'; wanted a tuple"),  # type: ignore[arg-type]
+        (("r",), (), "'r' is no block"),
+        ((Text(3),), (), "a text that is no text"),  # type: ignore[arg-type]
         ((Text("r"),), (Message(Role.USER, (ToolResult("t1"),)),), "of the user with ToolResult"),
         ((Text("r"),), (Message(Role.USER, (server_result("s"),)),), "of the user with Opaque"),
         ((Text("r"),), (Message(Role.SYSTEM, (IMAGE,)),), "of the system with Media"),

@@ -14,9 +14,9 @@ import pytest
 
 from stepfold.adapters.jsonl_log import JsonlLog
 from stepfold.adapters.memory_log import MemoryLog
-from stepfold.effects import Blocks, LogMismatch, Prevents, Result, run, stream
+from stepfold.effects import Blocks, LogMismatch, Prevents, Result, fold, run, stream
 from stepfold.effects.ports import InputDelta, TextDelta, ThinkingDelta
-from stepfold.engine import Config, Terminal
+from stepfold.engine import Config, Terminal, start
 from stepfold.engine.events import (
     CallStatus,
     HookAnswered,
@@ -42,9 +42,9 @@ def with_end(**changes: Any) -> StreamClosed:
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ([Text(3)], "the model port yielded Text.*whose text is no text"),  # type: ignore[arg-type]
-        ([ToolUse("a", "b", {"x": 1})], "whose input is no text"),  # type: ignore[arg-type]
-        ([ToolUse(7, "b")], "whose id is no text"),  # type: ignore[arg-type]
+        ([Text(3)], "the model port yielded Text.*has a text that is no text"),  # type: ignore[arg-type]
+        ([ToolUse("a", "b", {"x": 1})], "has a input that is no text"),  # type: ignore[arg-type]
+        ([ToolUse(7, "b")], "has a id that is no text"),  # type: ignore[arg-type]
         ([TextDelta(None)], "yielded TextDelta.*no part of an answer"),  # type: ignore[arg-type]
         ([ThinkingDelta(3)], "yielded ThinkingDelta"),  # type: ignore[arg-type]
         ([InputDelta({})], "yielded InputDelta"),  # type: ignore[arg-type]
@@ -182,6 +182,20 @@ async def test_a_side_port_that_is_not_async_is_named_in_the_log(
     assert "make it an async function" in caplog.text
 
 
+async def test_background_work_may_be_plain_and_may_fail(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[object] = []
+    works: list[Any] = [seen.append, lambda order: 1 / 0]
+    for work in works:
+        assert (await run("p", model=FakeModel(text("x")), background=work)).ok
+        while not seen:
+            await asyncio.sleep(0.001)
+    for _ in range(1_000):
+        if "background work failed" in caplog.text:
+            break
+        await asyncio.sleep(0.001)
+    assert "division by zero" in caplog.text
+
+
 class OddLog:
     def __init__(self, read: list[Any]) -> None:
         self.found = read
@@ -192,6 +206,11 @@ class OddLog:
     def append(self, event: object, *, durable: bool) -> None: ...
 
     async def close(self) -> None: ...
+
+
+def test_a_fold_over_what_is_no_event_says_so() -> None:
+    with pytest.raises(TypeError, match="entry 1 is 3, which is no event"):
+        fold([3], start(), Config())  # type: ignore[list-item]
 
 
 async def test_a_log_that_cannot_be_one_is_named() -> None:
