@@ -1,0 +1,1 @@
+"""Faults of real loops, planted one at a time, that the fuzzer must find."""

@@ -1,0 +1,1 @@
+"""A user's own agent, loaded and played through the real interpreter."""
