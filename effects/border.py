@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
@@ -21,11 +22,18 @@ class WrongAnswer(TypeError):
     """A port answered with something that is no answer to its order."""
 
 
+def short(value: object) -> str:
+    """Return the repr of *value*, cut short and on one line; never raises, whatever its repr does."""
+    cut = reprlib.Repr()
+    cut.maxother = cut.maxstring = 100
+    return " ".join(cut.repr(value).split())
+
+
 def want(answer: object, *kinds: type) -> None:
     """Raise ``WrongAnswer`` where *answer* is an object of none of *kinds*."""
     if type(answer) not in kinds:
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise WrongAnswer(f"the port answered with {answer!r}, not with {wanted}")
+        raise WrongAnswer(f"the port answered with {short(answer)}, not with {wanted}")
 
 
 def want_field(answer: object, name: str, *kinds: type) -> None:
@@ -34,13 +42,14 @@ def want_field(answer: object, name: str, *kinds: type) -> None:
     if type(value) not in kinds:
         wanted = " or ".join("nothing" if kind is type(None) else kind.__name__ for kind in kinds)
         kind = type(answer).__name__
-        raise WrongAnswer(f"the port answered with {kind}({name}={value!r}); wanted {wanted} there")
+        raise WrongAnswer(f"the port answered with {kind}({name}={short(value)}); wanted {wanted} there")
 
 
 async def awaited(answer: Awaitable[T], what: str) -> T:
     """Return what *answer* comes to; *what* names the method that gave it, which must be async."""
     if not inspect.isawaitable(answer):
-        raise WrongAnswer(f"{what} returned {answer!r}, which cannot be awaited: make it an async function")
+        it = f"{what} returned {short(answer)}"
+        raise WrongAnswer(f"{it}, which cannot be awaited: make it an async function")
     return await answer
 
 
@@ -65,7 +74,7 @@ def whole_usage(usage: Usage | None) -> Usage | None:
     if usage is None:
         return None
     if type(usage) is not Usage:
-        raise WrongAnswer(f"the port reported {usage!r}; wanted a Usage or nothing")
+        raise WrongAnswer(f"the port reported {short(usage)}; wanted a Usage or nothing")
     odd = {name: value for name in COUNTS if type(value := getattr(usage, name)) is not int or value < 0}
     return attrs.evolve(usage, **{name: _whole(usage, name) for name in odd}) if odd else usage
 
@@ -74,37 +83,38 @@ def _whole(usage: Usage, name: str) -> int:
     value: Any = getattr(usage, name)
     if isinstance(value, int | float) and abs(value) < 2**62:
         return max(0, int(value))
-    raise WrongAnswer(f"the port reported {name}={value!r}; wanted a whole number >= 0")
+    raise WrongAnswer(f"the port reported {name}={short(value)}; wanted a whole number >= 0")
 
 
 def block_problem(block: object) -> str:
     """Return what is wrong with *block*, "" where it is a block whose texts are texts."""
     if not isinstance(block, Block):
-        return f"{block!r} is no block of stepfold.engine.messages"
+        return f"{short(block)} is no block of stepfold.engine.messages"
     if type(block) is ToolResult:
         return _result_problem(block)
     for name in block.__match_args__:
         if type(getattr(block, name)) is not str:
-            return f"{block!r} has a {name} that is no text"
+            return f"{short(block)} has a {name} that is no text"
     return ""
 
 
 def _result_problem(result: ToolResult) -> str:
     if type(result.content) is not tuple:
-        return f"{result!r} has a content that is no tuple of blocks"
+        return f"{short(result)} has a content that is no tuple of blocks"
     if type(result.use_id) is not str or type(result.extra) is not str or type(result.is_error) is not bool:
-        return f"{result!r} has a use_id or extra that is no text, or an is_error that is no bool"
+        return f"{short(result)} has a use_id or extra that is no text, or an is_error that is no bool"
     return next(filter(None, map(block_problem, result.content)), "")
 
 
 def message_problem(message: object) -> str:
     """Return what is wrong with *message*, "" where it is a message that is made of blocks."""
     if not isinstance(message, Message):
-        return f"{message!r} is no Message of stepfold.engine.messages"
+        return f"{short(message)} is no Message of stepfold.engine.messages"
     for name, kind in (("role", Role), ("content", tuple), ("origin", Origin), ("model", str)):
         value = getattr(message, name)
         if type(value) is not kind:
-            return f"its {name} is {value!r}; wanted a {kind.__name__}{' of blocks' if kind is tuple else ''}"
+            of = " of blocks" if kind is tuple else ""
+            return f"its {name} is {short(value)}; wanted a {kind.__name__}{of}"
     return next(filter(None, map(block_problem, message.content)), "")
 
 

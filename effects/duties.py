@@ -19,6 +19,7 @@ from stepfold.effects.border import (
     clean,
     message_problem,
     said,
+    short,
     want,
     want_field,
     whole_usage,
@@ -110,7 +111,7 @@ def _want_part(part: object) -> None:
     if problem := block_problem(part):
         raise WrongAnswer(f"the result holds what is no block: {problem}")
     if not result_part(part):  # type: ignore[arg-type]
-        raise WrongAnswer(f"the result holds {part!r}; wanted Text, Media, Opaque blocks without calls")
+        raise WrongAnswer(f"the result holds {short(part)}; wanted Text, Media, Opaque blocks without calls")
 
 
 def _want_further(message: Message) -> None:
@@ -118,10 +119,10 @@ def _want_further(message: Message) -> None:
     if problem := message_problem(message):
         raise WrongAnswer(f"the tool brought a message that is none: {problem}")
     if message.role is Role.ASSISTANT:
-        raise WrongAnswer(f"the tool brought {message!r}; wanted messages of the user or the system")
+        raise WrongAnswer(f"the tool brought {short(message)}; wanted messages of the user or the system")
     for block in message.content:
         if isinstance(block, ToolResult) or not belongs(block, message.role):
-            raise WrongAnswer(f"the tool brought a message of the {message.role} with {block!r} in it")
+            raise WrongAnswer(f"the tool brought a message of the {message.role} with {short(block)} in it")
 
 
 def _clean_result(block: ResultBlock) -> ResultBlock:

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, get_args
 
 import attrs
 
-from stepfold.effects.border import awaited
+from stepfold.effects.border import awaited, short
 from stepfold.effects.ports import Log, Recorder, Start
 from stepfold.effects.result import Tally
 from stepfold.engine import Config, State, start, step
@@ -33,7 +33,7 @@ def trace(events: Iterable[Event], state: State, config: Config) -> Iterator[Tra
     """
     for number, event in enumerate(events, 1):
         if type(event) not in EVENTS:
-            raise TypeError(f"entry {number} is {event!r}, which is no event of stepfold.engine.events")
+            raise TypeError(f"entry {number} is {short(event)}, which is no event of stepfold.engine.events")
         state, effects = step(state, event, config)
         yield event, state, effects
 
@@ -94,7 +94,7 @@ async def take_up(log: Log | None, wanted: Start, config_given: bool) -> TakenUp
     events = await awaited(log.read(), "Log.read")
     for number, event in enumerate(events, 1):
         if type(event) not in EVENTS:
-            raise LogMismatch(f"log: its entry {number} is {event!r}, which is no event")
+            raise LogMismatch(f"log: its entry {number} is {short(event)}, which is no event")
     if config_given:
         _same_config(kept.config, wanted.config)
     if wanted.messages and wanted.messages != kept.messages:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from stepfold.effects.border import WrongAnswer, clean, sound_block, sound_end, want, whole_usage
+from stepfold.effects.border import WrongAnswer, clean, short, sound_block, sound_end, want, whole_usage
 from stepfold.effects.duties import clean_failure
 from stepfold.effects.flow.inbox import Inbox
 from stepfold.effects.ports import (
@@ -203,11 +203,11 @@ def _iterator(parts: Any) -> AsyncIterator[ModelPart]:
         return iterator
     if inspect.iscoroutine(parts):
         parts.close()  # it is never awaited: nobody shall be warned of that too
-    raise WrongAnswer(f"Model.call returned {parts!r}; wanted an async iterator: async def with yield")
+    raise WrongAnswer(f"Model.call returned {short(parts)}; wanted an async iterator: async def with yield")
 
 
 def _unknown(call: ModelCall, part: Any) -> None:
-    raise TypeError(f"the model port yielded {part!r}, which is no part of an answer")
+    raise TypeError(f"the model port yielded {short(part)}, which is no part of an answer")
 
 
 async def _close(parts: AsyncIterator[Delta | Any]) -> None:

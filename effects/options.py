@@ -7,14 +7,13 @@ A refusal is one line: who was called, the keyword, what came, and what is allow
 from __future__ import annotations
 
 import difflib
-import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import attrs
 
-from stepfold.effects.border import block_problem, clean, message_problem
+from stepfold.effects.border import block_problem, clean, message_problem, short
 from stepfold.effects.ready.hooks import StopHook
 from stepfold.engine import Config
 from stepfold.engine.context.places import belongs
@@ -29,10 +28,8 @@ NO_PORT: Final = "put @tool of stepfold.adapters.tools on a function, or wrap it
 
 
 def shown(value: object) -> str:
-    """Return *value* and its class in a few words; never raises, however its repr does."""
-    short = reprlib.Repr()
-    short.maxother = short.maxstring = 60
-    return "None" if value is None else f"{' '.join(short.repr(value).split())} ({type(value).__name__})"
+    """Return *value* and its class in a few words."""
+    return "None" if value is None else f"{short(value)} ({type(value).__name__})"
 
 
 @attrs.frozen

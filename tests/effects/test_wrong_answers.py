@@ -67,6 +67,12 @@ async def test_a_model_port_that_yields_the_wrong_thing_has_failed(parts: list[A
         result.unwrap()
 
 
+async def test_what_is_said_of_a_wrong_answer_is_short() -> None:
+    model = FakeModel([Text("x" * 10_000, 3)])  # type: ignore[arg-type]
+    result = await run("p", model=model)
+    assert 100 < len(result.end.why) < 400
+
+
 async def test_usage_is_made_whole() -> None:
     model = FakeModel([Usage(-5, 2.9, True), Text("x"), END])  # type: ignore[arg-type]
     result = await run("p", model=model)
