@@ -52,16 +52,12 @@ def wired(
 
     ``model`` and ``log`` in what is returned are the caller's to close, when no more runs come.
 
-    Without *rules*, *before*, *after* and *can_use_tool* nobody is asked: every
-    tool runs as the model calls it, those of *folder* included, and ``bash`` is
-    not held to the folder.  ``rules=Rules(allow_read_only=True)`` with a
-    *can_use_tool* asks before anything is changed.
-
     Args:
         model: A model's name, called through the vendor's SDK, or a ``Model`` port.
         tools: Functions, ``@tool`` functions, ``Tool`` objects, ``Tools`` ports.
         folder: Offer the ready toolset in this folder too.
-        rules, before, after, can_use_tool: See ``Guard``.
+        rules, before, after, can_use_tool: See ``Guard``.  Without any of them every tool runs unasked,
+            ``bash`` too; ``rules=Rules(allow_read_only=True)`` with a *can_use_tool* asks before changes.
         config: Limits and gates; a model's name and what is known of it are filled in.
         log: A file that is made or gone on with, or a ``Log`` port.
         client: An async client of the vendor's SDK; None makes one from the environment.
@@ -77,9 +73,9 @@ def wired(
     if isinstance(model, str):
         chosen = attrs.evolve(chosen, model=model, models=with_limits(chosen, model))
     ports = joined(_ports(tools, folder))
-    guarded = rules is not None or before or after or can_use_tool is not None
-    offered: Tools = (
-        Guard(
+    offered: Tools = ports
+    if rules is not None or before or after or can_use_tool is not None:
+        offered = Guard(
             tools=ports,
             rules=rules or Rules(),
             before=before or {},
@@ -87,9 +83,6 @@ def wired(
             can_use_tool=can_use_tool,
             hook_timeout_ms=chosen.hook_timeout_ms,
         )
-        if guarded
-        else ports
-    )
     options = Options(
         model=vendor_model(chosen, client) if isinstance(model, str) else model,
         tools=offered,

@@ -123,7 +123,7 @@ def test_what_the_format_does_not_know_is_refused(text: str, line: int, key: str
         ("format = 1\n[" + "'a' . " * 50_000 + "b]", 2, "at most 100 levels"),
         ("format = 1\nx = 1" + "0" * 5_000, 2, "more than 64 bits"),
         ("format = 1\nx = [[1],\n" + "  1,\n" * 5_000, 2, "TOML"),
-        ("format = 1\nx = \"\"\"\n  1,\n\n", 2, "TOML"),
+        ('format = 1\nx = """\n  1,\n\n', 2, "TOML"),
         ("format = 1\nx = [\n  1,\n", 2, "TOML"),
         ("format = 1\ntitl = 't'", 2, "did you mean title?"),
         ("format = 1\ntitle = '", 2, "TOML"),
