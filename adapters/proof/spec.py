@@ -31,7 +31,16 @@ TABLES: Final = (
     "thresholds",
     "measure",
 )
-OPTIONAL_TABLES: Final = ("counters", "conditions", "changes", "ranks")
+ARITHMETIC: Final = (
+    "counters",
+    "domains",
+    "facts",
+    "conditions",
+    "changes",
+    "known",
+    "heights",
+    "progress",
+)
 FIELDS: Final = (
     "messages",
     "compaction",
@@ -113,8 +122,8 @@ def read_spec(path: Path = SHIPPED) -> Spec:
 
 
 def _spec(path: Path, text: str, data: Mapping[str, Any]) -> Spec:
-    _keys((), data, TABLES, OPTIONAL_TABLES)
-    for name in (*TABLES, *OPTIONAL_TABLES):
+    _keys((), data, TABLES, ARITHMETIC)
+    for name in (*TABLES, *ARITHMETIC):
         if name in data and name != "parts" and not isinstance(data[name], dict):
             raise Misfit((name,), "wanted a table")
     _keys(("machine",), data["machine"], ("format", "specification"))
@@ -149,7 +158,7 @@ def _spec(path: Path, text: str, data: Mapping[str, Any]) -> Spec:
         limits={key: _limit(("limits", key), value) for key, value in data["limits"].items()},
         thresholds={key: _whole(("thresholds", key), value) for key, value in data["thresholds"].items()},
         places=_names(("measure", "places"), data["measure"]["places"]),
-        arithmetic={name: data.get(name, {}) for name in OPTIONAL_TABLES},
+        arithmetic={name: data.get(name, {}) for name in ARITHMETIC},
     )
 
 

@@ -60,16 +60,16 @@ def line_of(text: str, place: Place) -> int:
     numbers = [step for step in place if isinstance(step, int)]
     inside, row = False, -1
     for number, line in enumerate(lines, 1):
-        if header := re.match(r"\[\[?([\w.]+)\]\]?\s*$", line):
+        if header := re.match(r"\[\[?([\w.]+(?:\.?\"[^\"]*\")?)\]\]?\s*(?:#.*)?$", line):
             count = count + 1 if header[1] == table and line.startswith("[[") else 0
             table, inside = header[1], False
-            here = table.split(".")
+            here = _keys_of(table)
             repeated = line.startswith("[[")
             if wanted[: len(here)] == here and (not repeated or numbers[:1] == [count]):
                 found = number
                 inside, row = True, -1
         elif inside:
-            rest = wanted[len(table.split(".")) :]
+            rest = wanted[len(_keys_of(table)) :]
             items = numbers[1:] if text_is_list(text, table) else numbers
             if rest and re.match(rf"\"?{re.escape(rest[0])}\"?\s*=", line):
                 found = number
@@ -79,6 +79,10 @@ def line_of(text: str, place: Place) -> int:
                 if row - 1 == items[0]:
                     return number
     return found
+
+
+def _keys_of(header: str) -> list[str]:
+    return [quoted or bare for quoted, bare in re.findall(r"\"([^\"]*)\"|([\w-]+)", header)]
 
 
 def text_is_list(text: str, table: str) -> bool:
