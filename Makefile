@@ -2,7 +2,7 @@
 # The first run fetches what requirements.lock names; later ones are offline.
 # Every name here is relative, so the checkout may lie in a folder with spaces in its path.
 
-PACKAGES := engine effects adapters
+PACKAGES := engine effects adapters adapters/testing/public
 UV_VERSION := 0.13.9
 PY := .venv/bin/python
 ARGS ?=
@@ -68,7 +68,10 @@ bench-quick: .venv/.installed
 	@$(PY) -m pip install --quiet --disable-pip-version-check \
 	    --no-index --no-deps --no-build-isolation --editable .
 	@rm -rf .venv/typed && mkdir -p .venv/typed/stepfold
-	@for name in $(PACKAGES); do ln -s "../../../$$name" ".venv/typed/stepfold/$$name"; done
+	@for name in $(PACKAGES); do \
+	    case "$$name" in */public) link="$${name%/public}"; link="$${link##*/}";; *) link="$$name";; esac; \
+	    ln -s "../../../$$name" ".venv/typed/stepfold/$$link"; \
+	done
 	@pwd -P > .venv/.where
 	@touch .venv/.installed
 

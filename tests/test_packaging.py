@@ -124,7 +124,8 @@ def test_the_lock_is_exact_hashed_and_names_no_index() -> None:
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
     source = tmp_path / "a checkout"
     for folder in FOLDER_OF.values():
-        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, source / folder, ignore=ignored, dirs_exist_ok=True)
     for path in [ROOT / "pyproject.toml", ROOT / "LICENSE", *ROOT.glob("*.md")]:
         shutil.copy(path, source)
     expected = wheel_names()

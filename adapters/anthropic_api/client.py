@@ -9,6 +9,7 @@ from typing import Any, Final
 from stepfold.adapters.anthropic_api.containers import Containers
 from stepfold.adapters.anthropic_api.errors import NO_KEY, failure_of, failure_of_body
 from stepfold.adapters.anthropic_api.fold import Fold
+from stepfold.adapters.anthropic_api.real import refuse_real
 from stepfold.adapters.anthropic_api.request import Request, Settings, request_of
 from stepfold.adapters.anthropic_api.wire import JSON, Rendered
 from stepfold.effects.ports import ModelPart
@@ -81,6 +82,7 @@ class AnthropicModel:
             if client is None:
                 yield StreamFailed(order.id, Failure(FailureKind.AUTHENTICATION, NO_KEY))
                 return
+            refuse_real(client)
             async with _send(client, request) as response:
                 if _is_json(response):
                     body = await response.json()

@@ -16,8 +16,9 @@ from stepfold.adapters.recording import read_recording
 from stepfold.adapters.scenarios.check import judge
 from stepfold.adapters.scenarios.reading.load import load
 from stepfold.adapters.testing.machine import live_loop
-from stepfold.adapters.testing.machine.hostile import HostileWorld, LiveWorld, PlayedWorld, world_settings
+from stepfold.adapters.testing.machine.hostile import HostileWorld, LiveWorld
 from stepfold.adapters.testing.machine.judge import Violation
+from stepfold.adapters.testing.machine.played import PlayedWorld, world_settings
 from stepfold.adapters.testing.machine.whole import nearness
 from stepfold.adapters.testing.world import ALL_FAULTS, Fault
 from stepfold.adapters.tools import tool

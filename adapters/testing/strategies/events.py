@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import hypothesis.strategies as st
 
@@ -96,14 +96,30 @@ def tool_specs() -> st.SearchStrategy[tuple[ToolSpec, ...]]:
     return st.lists(one, max_size=3, unique_by=lambda spec: spec.name).map(tuple)
 
 
+_Fields: TypeAlias = dict[type, dict[str, st.SearchStrategy[Any]]]
+
+
 def _by_class() -> Mapping[type, st.SearchStrategy[Any]]:
-    content = st.lists(m.result_blocks(), max_size=2).map(tuple)
-    extra = st.lists(m.messages(), max_size=1).map(tuple)
-    summary = st.none() | m.TEXTS
-    plain = m.answer_blocks().filter(lambda block: not isinstance(block, ToolUse))
     common = {"at_ms": _MS}
-    answer = {"effect_id": _IDS, **common}
-    made: dict[type, dict[str, st.SearchStrategy[Any]]] = {
+    made = {**_of_streams({"effect_id": _IDS, **common}), **_of_answers({"effect_id": _IDS, **common})}
+    made |= {
+        RunStarted: {**common, "prompt": _PROMPT, "seed": st.integers(0, 9)},
+        ToolsChanged: {**common, "tools": tool_specs()},
+        CommandQueued: {**common, "command": st.builds(Command, st.sampled_from(["c1", "c2"]), _PROMPT)},
+        AbortRequested: {**common, "kind": st.sampled_from([AbortKind.HARD, AbortKind.SUBMIT])},
+        Resumed: common,
+    }
+    found: dict[type, st.SearchStrategy[Any]] = {k: st.builds(k, **given) for k, given in made.items()}
+    plain = m.answer_blocks().filter(lambda block: not isinstance(block, ToolUse))
+    found[BlockCompleted] = st.one_of(
+        st.builds(BlockCompleted, _IDS, plain, at_ms=_MS),
+        st.builds(BlockCompleted, _IDS, m.tool_uses(), call_facts(), _MS),
+    )
+    return found
+
+
+def _of_streams(answer: dict[str, st.SearchStrategy[Any]]) -> _Fields:
+    return {
         StreamClosed: {
             **answer,
             "stop": st.sampled_from(Stop),
@@ -121,6 +137,14 @@ def _by_class() -> Mapping[type, st.SearchStrategy[Any]]:
             "shown": st.booleans(),
         },
         StreamCancelled: {**answer, "usage": usages(), "open_text": m.TEXTS, "shown": st.booleans()},
+    }
+
+
+def _of_answers(answer: dict[str, st.SearchStrategy[Any]]) -> _Fields:
+    content = st.lists(m.result_blocks(), max_size=2).map(tuple)
+    extra = st.lists(m.messages(), max_size=1).map(tuple)
+    summary = st.none() | m.TEXTS
+    return {
         ToolEnded: {
             **answer,
             "content": content,
@@ -148,18 +172,7 @@ def _by_class() -> Mapping[type, st.SearchStrategy[Any]]:
         WaitElapsed: answer,
         SummaryReady: {**answer, "summary": summary},
         Prefetched: {**answer, "texts": st.lists(m.TEXTS, max_size=2).map(tuple)},
-        RunStarted: {**common, "prompt": _PROMPT, "seed": st.integers(0, 9)},
-        ToolsChanged: {**common, "tools": tool_specs()},
-        CommandQueued: {**common, "command": st.builds(Command, st.sampled_from(["c1", "c2"]), _PROMPT)},
-        AbortRequested: {**common, "kind": st.sampled_from([AbortKind.HARD, AbortKind.SUBMIT])},
-        Resumed: common,
     }
-    found: dict[type, st.SearchStrategy[Any]] = {k: st.builds(k, **given) for k, given in made.items()}
-    found[BlockCompleted] = st.one_of(
-        st.builds(BlockCompleted, _IDS, plain, at_ms=_MS),
-        st.builds(BlockCompleted, _IDS, m.tool_uses(), call_facts(), _MS),
-    )
-    return found
 
 
 def events(*kinds: type) -> st.SearchStrategy[Event]:

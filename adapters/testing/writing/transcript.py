@@ -98,7 +98,10 @@ def transcript(begun: Start, steps: Sequence[Step], *, title: str, about: str = 
     if not exact:
         words = f"{about}\n{LAST_RESORT}" if about else LAST_RESORT
         return Transcript(attrs.evolve(scenario, about=words), False)
-    return Transcript(attrs.evolve(scenario, expect=_expected(played)), True)
+    assert played is not None
+    acts = tuple(act for place, act in enumerate(scenario.world.acts) if place in played.fired)
+    world = attrs.evolve(scenario.world, acts=acts)  # one that never happened changed nothing
+    return Transcript(attrs.evolve(scenario, world=world, expect=_expected(played)), True)
 
 
 def _played(scenario: f.Scenario) -> Played | None:
@@ -218,8 +221,7 @@ def _kind(event: Event) -> tuple[str, ...]:
     return (name,)
 
 
-def _expected(played: Played | None) -> f.Expect:
-    assert played is not None
+def _expected(played: Played) -> f.Expect:
     seen = played.observed
     ends = f.EndExpected(
         terminal=seen.last.terminal,
