@@ -255,6 +255,12 @@ def test_hooks_of_the_config_let_every_run_end_and_come_first() -> None:
     assert (f.HookReply(HookVerdict.PASS),) == passing.replies
 
 
+def test_a_collapse_past_the_history_replaces_all_of_it() -> None:
+    text = "[[history]]\nrole = 'user'\ncontent = 'a'\n[[collapse]]\nthrough = 4\nsummary = 's'\n"
+
+    assert (f.Staged(1, "s"),) == loads(HEAD + text).staged
+
+
 def test_models_of_the_config_have_their_own_limits() -> None:
     spec = "name = 'main'\ncontext_window_tokens = 50_000\nmax_output_tokens = 4_000\n"
     scenario = loads(HEAD + "[config]\nmax_turns = 'off'\n[[config.models]]\n" + spec)

@@ -79,6 +79,9 @@ REFUSED = [
     ("[[hook]]\nname = 'a'\nmax_blocks = 0", 7, "hook[1].max_blocks", ">= 1"),
     ("[[compact]]\ntokens = 1", 5, "compact[1]", "exactly one of summary, error"),
     ("[[collapse]]\nsummary = 'a'", 5, "collapse[1].through", ">= 1"),
+    ("[[collapse]]\nthrough = 1\nsummary = 'a'", 6, "collapse[1].through", "[[history]]"),
+    ("[[history]]\nrole = 'user'\ncontent = 'a'\n" + "[[collapse]]\nthrough = 2\nsummary = 'a'\n"
+        "[[collapse]]\nthrough = 3\nsummary = 'b'", 12, "collapse[2].through", "[[history]]"),
     ("[[act]]\nat = 'call 0 opened'\ndo = 'crash'", 6, "act[1].at", "call N opened"),
     ("[[act]]\nat = 'call 1 opened'\ndo = 'abort softly'", 7, "act[1].do", "abort hard"),
     ("[[act]]\nat = 'call 1 opened'\ndo = 'queue '", 7, "act[1].do", "queue TEXT"),

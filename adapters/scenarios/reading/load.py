@@ -53,13 +53,14 @@ def scenario_of(top: Table) -> f.Scenario:
     config = _config(settings, hooks)
     named = [hook.name for hook in hooks]
     acts = tuple(act_of(table, named) for table in top.tables("act", "at", "do"))
+    history = tuple(history_message(m, config.model) for m in top.tables("history", "role", "content"))
     return f.Scenario(
         title=title,
         about=top.text_or("about", ""),
         config=config,
         prompts=prompts,
-        history=tuple(history_message(m, config.model) for m in top.tables("history", "role", "content")),
-        staged=_staged(top),
+        history=history,
+        staged=_staged(top, len(history)),
         world=f.World(
             entries=_entries(top, stopped=any(not isinstance(act.do, f.Queue) for act in acts)),
             tools=tools_of(top),
@@ -130,9 +131,15 @@ def _compaction(table: Table) -> f.Compaction:
     return f.Summary(table.text("summary"), table.whole_or_none("tokens"))
 
 
-def _staged(top: Table) -> tuple[f.Staged, ...]:
+def _staged(top: Table, before: int) -> tuple[f.Staged, ...]:
+    """Return the collapses; past the messages that stand *before* the run ``through`` means all of them."""
     staged: list[f.Staged] = []
     for table in top.tables("collapse", "through", "summary"):
         least = staged[-1].through + 1 if staged else 1
-        staged.append(f.Staged(table.whole("through", None, least), table.text("summary")))
+        through = table.whole("through", None, least)
+        if least > before:
+            table.refuse(
+                "through", "no message is left for it to replace", "a collapse of [[history]] messages"
+            )
+        staged.append(f.Staged(min(through, before), table.text("summary")))
     return tuple(staged)
