@@ -113,6 +113,8 @@ async def lookup(client: Any, model: str, cache: str | None = "5m") -> ModelSpec
         if failure is not None and failure.kind is FailureKind.NOT_FOUND:
             return failure
         return table or failure or Failure(FailureKind.NOT_FOUND, f"nothing is known of the model {model!r}")
+    if not hasattr(info, "max_input_tokens"):  # whoever answers there is not the API
+        return Failure(FailureKind.INVALID, "what came back describes no model")
     base = table or ModelSpec(model, 200_000, 64_000)
     return attrs.evolve(
         base,

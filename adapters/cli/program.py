@@ -48,7 +48,7 @@ def _run(arguments: list[str]) -> End:
 
         try:
             command = typer.main.get_command(app)
-            with command.make_context("stepfold", arguments) as context:
+            with command.make_context("stepfold", [*arguments]) as context:
                 return int(command.invoke(context) or 0), ""
         except typer.Exit as leaving:
             return leaving.exit_code, ""

@@ -166,6 +166,72 @@ def prove(
     return prove_command(config, json=json, states=states, deep=deep, witness=witness)
 
 
+@app.command(short_help="Play runs against a hostile world until something breaks.")
+def fuzz(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET", help="A config file, or module:name of an agent; left out: the engine itself."
+        ),
+    ] = "",
+    seconds: Annotated[float, typer.Option(metavar="N", min=0.1, help="How long.")] = 60.0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Where all choices come from.")] = 0,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Processes.")] = 1,
+    invariant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="A check of your own, of every step; may be repeated."),
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="A fault of the world; may be repeated. Left out: all of them."),
+    ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(parser=to_make, metavar="DIR", help="Keep runs here, and play those first that are."),
+    ] = None,
+    findings: Annotated[
+        Path, typer.Option(parser=to_make, metavar="DIR", help="Where scenario and recording are written.")
+    ] = Path("findings"),
+    html: Annotated[
+        Path | None, typer.Option(parser=to_make, metavar="FILE", help="Write the summary as a page.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Play runs against a hostile world until something breaks or the time is over (docs/fuzzing.md)."""
+    from stepfold.adapters.cli.commands.fuzz import FuzzWishes, fuzz_command
+
+    return fuzz_command(
+        FuzzWishes(
+            target=target,
+            seconds=seconds,
+            seed=seed,
+            workers=workers,
+            invariants=tuple(invariant or ()),
+            faults=tuple(fault or ()),
+            corpus=corpus,
+            findings=findings,
+            html=html,
+            json=json,
+        )
+    )
+
+
+@app.command(short_help="Show faults of real loops, and how the fuzzer finds each.")
+def museum(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Exhibits; left out: all of them.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(metavar="N", min=0.1, help="CPU seconds for each.")] = 10.0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Where all choices come from.")] = 1,
+    listed: Annotated[bool, typer.Option("--list", help="Tell their stories, and fuzz nothing.")] = False,
+    json: Json = False,
+) -> int:
+    """Plant faults of real loops, one at a time, and fuzz each until it is found (docs/fuzzing.md)."""
+    from stepfold.adapters.cli.commands.museum import museum_command
+
+    return museum_command(names or [], seconds=seconds, seed=seed, listed=listed, json=json)
+
+
 @app.command()
 def graph(
     full: Annotated[bool, typer.Option("--full", help="Draw every row of the table.")] = False,

@@ -29,7 +29,8 @@ def places(files: Iterable[Path], named: Iterable[Path], folder: Path) -> Mappin
         folder: Of the recordings.
 
     Raises:
-        KeepError: Two scenarios would have one recording, or something is there already.
+        KeepError: Two scenarios would have one recording, something is there already, or the folder
+            cannot be made.
     """
     if folder.exists() and not folder.is_dir():
         raise KeepError(f"{folder}: it is no folder; recordings are kept in one")
@@ -49,6 +50,10 @@ def places(files: Iterable[Path], named: Iterable[Path], folder: Path) -> Mappin
         if there is not None:
             raise KeepError(f"{there}: it exists already; recordings are kept in new files only")
         found[file] = place
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise KeepError(f"{folder}: it cannot be made: {problem.strerror or problem}") from problem
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from stepfold.adapters.cli.exits import BUG, USAGE
 from tests.adapters.anthropic_api.loopback import Loopback, Received, Reply, failing
-from tests.cli.process import Ended, ran, scripted, stepfold, told, with_key
+from tests.cli.process import PROGRAM, Ended, environment, ran, scripted, stepfold, told, with_key
 
 LONG = "a" * 5_000
 READS_A_PATH = (
@@ -55,7 +56,9 @@ def folder(tmp_path: Path) -> Path:
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
         (["run", "x", "--tols", "."], "No such option: --tols"),
         (["run", "x", "y"], "unexpected extra argument"),
+        (["-h", "-x"], "No such option: -x"),
         (["run"], "a prompt is missing"),
+        (["run", "x", "--model", " "], "--model: it is empty; wanted the name of a model"),
         (["run", "  "], "the prompt is empty"),
         (["run", "-"], "the prompt is empty"),
         (["run", "x"], "no credentials: set ANTHROPIC_API_KEY"),
@@ -101,7 +104,7 @@ def folder(tmp_path: Path) -> Path:
         (["replay", "damaged.jsonl"], "damaged.jsonl, line 1"),
         (["replay", "."], ".: Is a directory"),
         (["demo", "--keep", "."], "--keep: . is not empty"),
-        (["demo", "--keep", "bad.toml"], "--keep: bad.toml: "),
+        (["demo", "--keep", "bad.toml"], "--keep: bad.toml is not a folder"),
         (["graph", "--jsn"], "No such option: --jsn"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
@@ -158,6 +161,60 @@ def test_no_network_and_an_unknown_model(tmp_path: Path) -> None:
     assert USAGE == ended.code
     assert "the model 'gpt' cannot be looked up" in ended.complaint
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"ANTHROPIC_API_KEY": "k\u00e9y"}, "ANTHROPIC_API_KEY: it holds a character that no key has"),
+        ({"ANTHROPIC_API_KEY": "key\nx"}, "ANTHROPIC_API_KEY: it holds a character that no key has"),
+        ({"ANTHROPIC_API_KEY": "key "}, "ANTHROPIC_API_KEY: it holds a character that no key has"),
+        ({"ANTHROPIC_AUTH_TOKEN": "k\udcff"}, "ANTHROPIC_AUTH_TOKEN: it holds a character that no key has"),
+        ({"ANTHROPIC_BASE_URL": "http://[::1"}, "the client that the environment describes cannot be made: "),
+        ({"ALL_PROXY": "foo://x"}, "the client that the environment describes cannot be made: "),
+        ({"SSL_CERT_FILE": "/no/such/file"}, "the client that the environment describes cannot be made: "),
+        ({"ANTHROPIC_BASE_URL": "garbage"}, "the model 'gpt' cannot be looked up: "),
+        ({"ANTHROPIC_BASE_URL": "http://"}, "the model 'gpt' cannot be looked up: "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_an_environment_that_cannot_be_used(env: dict[str, str], words: str, tmp_path: Path) -> None:
+    more = {"ANTHROPIC_API_KEY": "key", **env} if "ANTHROPIC_AUTH_TOKEN" not in env else env
+
+    ended = told(tmp_path, "run", "x", "--model", "gpt", "--record", "r.jsonl", env=more)
+
+    assert (USAGE, "") == (ended.code, ended.out)
+    assert words in ended.complaint
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        *((body, "the model 'gpt' cannot be looked up: ") for body in ("hello", "", "[]", "3", "[" * 5_000)),
+        ('{"max_input_tokens": "many"}', "context_window_tokens of 'gpt' is 'many'; wanted a whole number"),
+    ],
+)
+def test_an_address_where_something_else_answers(body: str, words: str, tmp_path: Path) -> None:
+    other = Reply(pieces=(body.encode(),), headers=(("content-type", "application/json"),))
+
+    ended = against(tmp_path, lambda request: other, "--model", "gpt", "--record", "r.jsonl")
+
+    assert (USAGE, "") == (ended.code, ended.out)
+    assert words in ended.complaint
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["run", "x", "--tools", "."], ["demo", "--keep", "k"]], ids=" ".join)
+def test_the_current_folder_is_gone(arguments: list[str], tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = [*PROGRAM[:2], f"import os; os.rmdir({str(gone)!r}); {PROGRAM[2]}", *arguments]
+
+    process = subprocess.run(program, cwd=gone, env=environment(**NO_API), capture_output=True, text=True)
+
+    assert (USAGE, "") == (process.returncode, process.stdout)
+    assert "No such file or directory" in Ended(process.returncode, "", process.stderr).complaint
 
 
 def test_a_money_limit_without_prices(tmp_path: Path) -> None:

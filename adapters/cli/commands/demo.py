@@ -35,6 +35,8 @@ def demo_command(keep: Path | None) -> int:
     if keep is None:
         with signals.raised(), tempfile.TemporaryDirectory(prefix="stepfold-demo-") as folder:
             return _demo(Path(folder))
+    if keep.exists() and not keep.is_dir():
+        raise Problem(f"--keep: {keep} is not a folder")
     try:
         keep.mkdir(parents=True, exist_ok=True)
         if any(keep.iterdir()):

@@ -30,17 +30,20 @@ def vendor() -> Vendor:
     """Return the client that the environment describes; no credentials are a ``Problem``."""
     import anthropic
 
-    from stepfold.adapters.anthropic_api.errors import NO_KEY, failure_of
+    from stepfold.adapters.anthropic_api.errors import NO_KEY
 
-    try:
-        client = anthropic.AsyncAnthropic(max_retries=0)
-    except Exception as error:
-        failure = failure_of(error)
-        if failure is None and not isinstance(error, anthropic.AnthropicError):
-            raise
-        raise Problem(f"the client cannot be made: {failure.message if failure else error}") from error
+    try:  # the HTTP client first: one that the SDK makes, and cannot, complains once more when it is dropped
+        client = anthropic.AsyncAnthropic(max_retries=0, http_client=anthropic.DefaultAsyncHttpxClient())
+    except Exception as error:  # an address, a proxy, certificates or a profile that the environment names
+        words = f"{type(error).__name__}: {error}"
+        raise Problem(f"the client that the environment describes cannot be made: {words}") from error
     if client.api_key is None and client.auth_token is None and client.credentials is None:
         raise Problem(NO_KEY.split(", or pass")[0])
+    for name, value in (("ANTHROPIC_API_KEY", client.api_key), ("ANTHROPIC_AUTH_TOKEN", client.auth_token)):
+        if value is not None and not (value.isascii() and value.isprintable() and value.strip() == value):
+            raise Problem(
+                f"{name}: it holds a character that no key has; allowed are letters, digits and signs"
+            )
     return Vendor(client)
 
 

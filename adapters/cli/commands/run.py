@@ -57,6 +57,7 @@ class Wishes:
 def run_command(wishes: Wishes) -> int:
     """Run; return the exit code of the end.  What cannot be done is a ``Problem``, before a file is made."""
     settings = _settings(wishes.config)
+    _check_names(wishes)
     if wishes.explain:
         recording = None if wishes.resume is None else _resumed(wishes, wishes.prompt)
         begun = None if recording is None else recording.begun.config
@@ -64,8 +65,6 @@ def run_command(wishes: Wishes) -> int:
     prompt = _prompt(wishes)
     resumed = _resumed(wishes, prompt)
     _check_record(wishes.record)
-    if wishes.folder is not None and not wishes.folder.is_dir():
-        raise Problem(f"--tools: {wishes.folder} is not a folder")
     client = vendor()
     try:
         return asyncio.run(_session(wishes, settings, prompt, resumed, client))
@@ -90,6 +89,19 @@ def _settings(path: Path | None) -> Settings:
         return read_settings(path)
     except ConfigFileError as error:
         raise Problem(str(error)) from error
+
+
+def _check_names(wishes: Wishes) -> None:
+    if wishes.model is not None and not wishes.model.strip():
+        raise Problem("--model: it is empty; wanted the name of a model")
+    if wishes.folder is None:
+        return
+    if not wishes.folder.is_dir():
+        raise Problem(f"--tools: {wishes.folder} is not a folder")
+    try:
+        wishes.folder.resolve(strict=True)
+    except (OSError, RuntimeError) as error:  # the current folder is gone
+        raise Problem(f"--tools: {wishes.folder}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _prompt(wishes: Wishes) -> str | None:
