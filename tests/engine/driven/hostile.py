@@ -6,6 +6,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 
+from stepfold.adapters.testing.answers import ANSWERS, one_of_each
 from stepfold.engine.config import HookSpec, ModelSpec
 from stepfold.engine.effects import (
     AskPermission,
@@ -20,7 +21,6 @@ from stepfold.engine.effects import (
     Wait,
 )
 from stepfold.engine.events import (
-    BlockCompleted,
     CallFacts,
     CallStatus,
     CollapseStaged,
@@ -194,33 +194,15 @@ def answers_of(order: Owed, cancelling: bool) -> st.SearchStrategy[Event]:
             return st.builds(Prefetched, id, st.sampled_from([(), ("a memory",)]))
 
 
-ANSWERS: dict[type, tuple[type, ...]] = {
-    CallModel: (BlockCompleted, StreamClosed, StreamFailed, StreamCancelled),
-    RunTool: (ToolEnded,),
-    AskPermission: (PermissionAnswered,),
-    Compact: (Compacted, CompactionFailed),
-    StageCollapse: (CollapseStaged,),
-    RunHook: (HookAnswered,),
-    Wait: (WaitElapsed,),
-    Summarise: (SummaryReady,),
-    Prefetch: (Prefetched,),
-}
-
-
-def one_of_each(number: int) -> list[Event]:
-    """Return one answer of each kind to the order with this id."""
-    return [
-        BlockCompleted(number, Text("x")),
-        StreamClosed(number, Stop.END_TURN),
-        StreamFailed(number, Failure(FailureKind.SERVER)),
-        StreamCancelled(number),
-        ToolEnded(number),
-        PermissionAnswered(number, True),
-        Compacted(number, "s", 1),
-        CompactionFailed(number, Failure(FailureKind.OTHER)),
-        CollapseStaged(number, "s"),
-        HookAnswered(number, HookVerdict.BLOCK),
-        WaitElapsed(number),
-        SummaryReady(number, "s"),
-        Prefetched(number, ("s",)),
-    ]
+__all__ = [
+    "ANSWERS",
+    "OTHER_TOOLS",
+    "TOOLS",
+    "answers_of",
+    "calls",
+    "configs",
+    "facts",
+    "one_of_each",
+    "plain_blocks",
+    "words",
+]
