@@ -19,7 +19,7 @@ from stepfold.engine.events import (
     StreamFailed,
 )
 from stepfold.engine.failures import FailureKind
-from stepfold.engine.messages import Block, Text
+from stepfold.engine.messages import Block, Text, ToolUse
 
 
 def entries_of(steps: Sequence[Step], block_ms: int) -> tuple[f.Entry, ...]:
@@ -32,9 +32,11 @@ def entries_of(steps: Sequence[Step], block_ms: int) -> tuple[f.Entry, ...]:
     """
     entries: list[f.Entry] = []
     for answer in answers_of(steps):
+        calls = any(isinstance(block, ToolUse) for block in answer.blocks)
+        if block_ms and calls and answer.open is None:
+            answer = attrs.evolve(answer, open=Text(""))  # between the last block and the end, tools may end
         parts = len(answer.blocks) + (answer.open is not None)
-        takes = block_ms * max(1, parts)
-        timed = attrs.evolve(answer, takes_ms=takes)
+        timed = attrs.evolve(answer, takes_ms=block_ms * max(1, parts))
         if entries and entries[-1].answer == timed and entries[-1].times is not None:
             entries[-1] = f.Entry(timed, entries[-1].times + 1)
         else:

@@ -148,7 +148,13 @@ def _acts(steps: Sequence[Step]) -> Iterator[f.Act]:
         fresh = director.note(one.event, one.effects) - seen
         seen |= fresh
         if fresh:
-            newest = min(fresh, key=lambda point: (point.moment.value, point.number, point.name))
+            newest = min(fresh, key=_order)
+
+
+def _order(point: f.Point) -> tuple[bool, str, int, str]:
+    """Order the points of one event: what begins tells better where the run is than what ends."""
+    ends = point.moment in (f.Moment.CALL_BLOCK, f.Moment.CALL_CLOSED, f.Moment.TOOL_ENDED)
+    return ends, point.moment.value, point.number, point.name
 
 
 def _deed(event: Event) -> f.Deed | None:
