@@ -166,11 +166,16 @@ def _trimmed(control: Control, config: Config) -> Control:
     if book.turns_since or book.failures > config.max_compaction_failures:
         book = evolve(book, turns_since=0, failures=min(book.failures, config.max_compaction_failures))
     spending = _spending(control.spending, config)
+    same = fill is control.fill and spending is control.spending and book is control.compaction
+    if same and attempts is control.attempts:
+        return control
     return evolve(control, fill=fill, spending=spending, attempts=attempts, compaction=book)
 
 
 def _spending(spent: Spending, config: Config) -> Spending:
     tokens, cost = config.max_run_tokens, config.max_cost
+    if not (spent.input_tokens or spent.output_tokens or spent.cost or spent.last_delta):
+        return spent
     over = tokens is not None and spent.input_tokens + spent.output_tokens >= tokens
     budget = config.token_budget_tokens
     output = 0 if budget is None else min(spent.output_tokens, budget)
@@ -213,15 +218,25 @@ def _few(ledger: Ledger) -> Ledger:
 # ------------------------------------------------------------------------------ keys
 
 
-def key_of(control: Control, phase: Phase, data: Data, config: Config, quotient: Quotient) -> Key:
-    """Return what decides: integers, booleans and texts, in an order that never varies."""
-    if isinstance(phase, Done):
-        left = (control.fill.tokens, min(len(data.layers.collapses), 1)) if quotient.again else ()
-        return ("done", *_end(phase), control.queued, *left)
+def short_key_of(state: State, config: Config, quotient: Quotient) -> Key | None:
+    """Return the key of a state in which hardly anything decides any more, the same before it is trimmed."""
+    control, phase = state.control, state.phase
+    if isinstance(phase, Done) and not quotient.again:
+        return ("done", *_end(phase), control.queued)
     if isinstance(phase, Aborting):  # nothing but what still has to come in matters to its end
-        waits = (control.queued, min(control.blocks, config.max_answer_blocks), _beside(data))
+        waits = (control.queued, min(control.blocks, config.max_answer_blocks), _beside(state.data))
         scratch = _scratch(phase, control.batch.complete)
         return (control.phase.value, control.abort.value, _sums(control.batch), waits, scratch)
+    return None
+
+
+def key_of(control: Control, phase: Phase, data: Data, config: Config, quotient: Quotient) -> Key:
+    """Return what decides: integers, booleans and texts, in an order that never varies."""
+    if isinstance(phase, Done) and quotient.again:
+        left = (control.fill.tokens, min(len(data.layers.collapses), 1))
+        return ("done", *_end(phase), control.queued, *left)
+    if (short := short_key_of(State(control, phase, data), config, quotient)) is not None:
+        return short
     compaction, recovery, attempts = control.compaction, control.recovery, control.attempts
     drained = control.transition is not None and control.transition.reason is Continue.COLLAPSE_DRAIN_RETRY
     hooks, fill = control.hooks, control.fill

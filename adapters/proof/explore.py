@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from stepfold.adapters.proof.canonical import Key, Quotient, controls_of, key_of, phase_of, tiny
+from stepfold.adapters.proof.canonical import Key, Quotient, controls_of, key_of, phase_of, short_key_of, tiny
 from stepfold.adapters.proof.environment import (
     World,
     events_of,
@@ -23,13 +23,13 @@ from stepfold.adapters.proof.environment import (
     matching,
     misdirected,
 )
-from stepfold.adapters.proof.invariants import MOVING, Edge, disagreement, violations
+from stepfold.adapters.proof.invariants import Edge, disagreement, violations
 from stepfold.adapters.proof.matrix import Matrix
 from stepfold.adapters.proof.spec import Cell, Spec
+from stepfold.adapters.proof.tracing import Traced
 from stepfold.adapters.proof.walk import Index, indexed, walk
 from stepfold.engine.config import Config
-from stepfold.engine.effects import AskPermission
-from stepfold.engine.events import Event, Resumed, RunStarted
+from stepfold.engine.events import Event, RunStarted
 from stepfold.engine.history import History
 from stepfold.engine.measure import measure
 from stepfold.engine.messages import Message
@@ -147,12 +147,14 @@ class Explorer:
         self.limit = limit
         self.progress = progress
         self.index: Index = indexed()
+        self.traced = Traced(step, self.index)
         self.found = Exploration(piece.name)
         self.number_of: dict[Key, int] = {}
         self.waiting: list[State] = []
         self.strayed: set[tuple[object, ...]] = set()
         self.signs: Counter[tuple[int, ...]] = Counter()
         self.measured: tuple[int, ...] = ()
+        self.taken: Counter[tuple[int, type]] = Counter()
 
     def run(self) -> Exploration:
         """Explore to the end, or to the limit."""
@@ -168,12 +170,16 @@ class Explorer:
             state, self.waiting[place] = self.waiting[place], None  # type: ignore[call-overload]
             self._expand(place, state)
             place += 1
+        for (number, phase), count in self.taken.items():
+            self.found.rows[number, phase.__name__] += count
         self.found.edges += [[] for _ in range(self.found.states - len(self.found.edges))]
         self.progress(self.piece.name, place, len(self.waiting))
         return self.found
 
     def _meet(self, before: Control, state: State, parent: int, event: Event | None) -> list[int]:
         """Return the numbers of the states that stand for *state*; one is new if its key is."""
+        if (key := short_key_of(state, self.config, self.quotient)) is not None and key in self.number_of:
+            return [self.number_of[key]]
         numbers, phase = [], phase_of(state, self.quotient)
         for control in controls_of(before, state.control, self.config, self.quotient):
             key = key_of(control, phase, state.data, self.config, self.quotient)
@@ -204,26 +210,26 @@ class Explorer:
         """Take *event*; yield the edges that it makes."""
         self.found.steps += 1
         try:
-            after, effects = step(state, event, self.config)
+            after, effects = self.traced.step(state, event, self.config)
         except UnexpectedEvent:
             if (type(state.phase).__name__, type(event).__name__) in self.spec_cells:
                 self.found.found("step refuses what the spec has a row for", place, event)
             return
-        rows = walk(self.index, state, event, self.config)
+        rows = self.traced.rows(state, event, self.config, after)
         if rows is None:
             self.found.found("step takes what the table has no row for", place, event)
             return
         edge = Edge(state, event, after, effects, tuple(rows), self.measured)
         for words in violations(edge, self.config):
             self.found.found(words, place, event)
-        sign = tuple(taken.number for taken in rows)
+        sign = tuple([taken.number for taken in rows])
         if self.signs[sign] < COMPARED:
             self.signs[sign] += 1
-            for words in disagreement(edge):
+            for words in disagreement(edge, walk(self.index, state, event, self.config)):
                 self.found.found(words, place, event)
         outcomes = []
         for taken in rows:
-            self.found.rows[taken.number, type(taken.before.phase).__name__] += 1
+            self.taken[taken.number, type(taken.before.phase)] += 1
             outcomes.append(taken.row.outcome)
             if isinstance(taken.row.outcome, Continue):
                 for words in self.matrix.watch(taken, self.config):
@@ -231,7 +237,7 @@ class Explorer:
         turn = Continue.NEXT_TURN in outcomes or isinstance(event, RunStarted)
         stutter = STUTTER.issuperset(outcomes)
         for number in self._meet(state.control, after, place, event):
-            yield number, turn, stutter or (number == place and asked_again(edge))
+            yield number, turn, stutter
 
     def _stray(self, place: int, state: State) -> None:
         """Feed what must be refused, what must change nothing, and one of all else."""
@@ -274,12 +280,6 @@ def explore(
         progress: Called now and then with (name, states done, states known).
     """
     return Explorer(piece, spec, Matrix(spec) if matrix is None else matrix, limit, progress).run()
-
-
-def asked_again(edge: Edge) -> bool:
-    """Return whether a new process did nothing but ask again for a permission: a person is waited for."""
-    waits = [order for order in edge.after.data.ledger.owed if isinstance(order, MOVING)]
-    return isinstance(edge.event, Resumed) and all(isinstance(order, AskPermission) for order in waits)
 
 
 def is_over(key: Key) -> bool:

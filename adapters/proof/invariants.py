@@ -7,11 +7,9 @@ the properties, so that a reader sees what was checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from stepfold.adapters.proof.walk import Taken
 from stepfold.engine.config import Config
@@ -34,8 +32,12 @@ from stepfold.engine.state import Continue, Control, Head, State, Stay
 from stepfold.engine.table import SAME
 from stepfold.engine.terminals import Terminal
 
-MOVING: Final = (CallModel, RunTool, AskPermission, Compact, RunHook, Wait)
-REQUESTS: Final = (CallModel, Compact, Wait)
+MOVING: Final = frozenset({CallModel, RunTool, AskPermission, Compact, RunHook, Wait})
+REQUESTS: Final = frozenset({CallModel, Compact, Wait})
+# Bound once: on Python 3.11 the way to a member through its class costs more than a guard.
+NEXT_TURN: Final = Continue.NEXT_TURN
+COMPACTING: Final = Stay.COMPACTING
+CALLED: Final = Stay.CALLED
 CLEAN: Final = (Stop.END_TURN, Stop.STOP_SEQUENCE, Stop.TOOL_USE, Stop.OTHER)
 FALLS: Final = "always the measure never rises, and falls with every continue, request, retry and wait"
 NAMES: Final = (
@@ -53,9 +55,8 @@ NAMES: Final = (
 )
 
 
-@attrs.frozen
-class Edge:
-    """One step: the event, what came of it, and the rows that were taken."""
+class Edge(NamedTuple):
+    """One step: the event, what came of it, and the rows that were taken; it lives for one step only."""
 
     before: State
     event: Event
@@ -67,26 +68,31 @@ class Edge:
 
 def violations(edge: Edge, config: Config) -> Iterator[str]:
     """Yield what *edge* breaks."""
-    yield from _ending(edge)
+    kinds = {type(effect) for effect in edge.effects}
+    yield from _ending(edge, kinds)
     yield from _rows(edge)
-    yield from _falling(edge, config)
-    yield from _limits(edge, config)
-    yield from _hooks(edge)
-    yield from _errors(edge)
+    yield from _falling(edge, kinds, config)
+    if edge.after.control is not edge.before.control:
+        yield from _limits(edge, config)
+    if RunHook in kinds:
+        yield from _hooks(edge)
+    if Show in kinds:
+        yield from _errors(edge)
     yield from _calls(edge)
 
 
-def _ending(edge: Edge) -> Iterator[str]:
-    places = [place for place, effect in enumerate(edge.effects) if isinstance(effect, Finish)]
-    over = isinstance(edge.after.phase, Done)
+def _ending(edge: Edge, kinds: Set[type]) -> Iterator[str]:
+    phase, owed = type(edge.after.phase), edge.after.data.ledger.owed
+    over = phase is Done
     ends = over and (not isinstance(edge.before.phase, Done) or isinstance(edge.event, RunStarted))
-    if places != ([len(edge.effects) - 1] if ends else []):
-        yield f"{NAMES[0]}: Finish at {places} of {len(edge.effects)} effects"
-    owed = edge.after.data.ledger.owed
+    if ends or Finish in kinds:
+        places = [place for place, effect in enumerate(edge.effects) if isinstance(effect, Finish)]
+        if places != ([len(edge.effects) - 1] if ends else []):
+            yield f"{NAMES[0]}: Finish at {places} of {len(edge.effects)} effects"
     if over and owed:
         yield f"{NAMES[1]}: {', '.join(type(each).__name__ for each in owed)}"
-    if not isinstance(edge.after.phase, Idle | Done) and not any(isinstance(each, MOVING) for each in owed):
-        yield f"{NAMES[2]}: {type(edge.after.phase).__name__} waits for nothing"
+    if not over and phase is not Idle and MOVING.isdisjoint([type(each) for each in owed]):
+        yield f"{NAMES[2]}: {phase.__name__} waits for nothing"
 
 
 def _rows(edge: Edge) -> Iterator[str]:
@@ -109,26 +115,26 @@ def _rows(edge: Edge) -> Iterator[str]:
         yield f"{NAMES[3]}: {again[-1]} was stamped {stamped}"
 
 
-def disagreement(edge: Edge) -> Iterator[str]:
-    """Yield where ``step`` did something else than the rows say, one after the other."""
-    walked = edge.rows[-1].after
+def disagreement(edge: Edge, rows: Sequence[Taken] | None) -> Iterator[str]:
+    """Yield where ``step`` did something else than *rows* say, one after the other."""
+    walked = edge.before if rows is None else rows[-1].after
     if (walked.control, walked.phase, walked.data) != (edge.after.control, edge.after.phase, edge.after.data):
         yield f"{NAMES[4]}: {type(edge.event).__name__}"
 
 
-def _falling(edge: Edge, config: Config) -> Iterator[str]:
+def _falling(edge: Edge, kinds: Set[type], config: Config) -> Iterator[str]:
     if isinstance(edge.event, RunStarted) or isinstance(edge.before.phase, Idle | Done):
         return
-    if config.max_turns is None and any(taken.row.outcome is Continue.NEXT_TURN for taken in edge.rows):
+    outcomes = [taken.row.outcome for taken in edge.rows]
+    if config.max_turns is None and NEXT_TURN in outcomes:
         return  # turns without end: between two of them it falls
-    before, after = edge.measured, measure(edge.after.control, config)
+    before = edge.measured
+    after = before if edge.after.control is edge.before.control else measure(edge.after.control, config)
     if min(after) < 0:
         yield f"{FALLS}: it fell under 0: {after}"
     if after > before:
         yield f"{FALLS}: it rose from {before} to {after}"
-    spends = any(isinstance(taken.row.outcome, Continue) for taken in edge.rows)
-    spends = spends or any(isinstance(effect, REQUESTS) for effect in edge.effects)
-    if spends and after == before:
+    if after == before and (not REQUESTS.isdisjoint(kinds) or any(isinstance(o, Continue) for o in outcomes)):
         yield f"{FALLS}: it stayed at {after}"
 
 
@@ -136,18 +142,17 @@ def _limits(edge: Edge, config: Config) -> Iterator[str]:
     for what, value, limit in counts(edge.after.control, config):
         if limit is not None and not 0 <= value <= limit:
             yield f"{NAMES[6]}: {what} is {value}, the limit {limit}"
-    blocks = edge.after.data.book.hook_blocks
-    for hook, spent in zip(config.stop_hooks, blocks, strict=False):
-        if spent > hook.max_blocks:
-            yield f"{NAMES[6]}: hook {hook.name} blocked {spent} times"
-    starts = [taken.before for taken in edge.rows if taken.row.outcome is Stay.COMPACTING]
-    if any(state.control.compaction.failures >= config.max_compaction_failures for state in starts):
-        yield f"{NAMES[6]}: autocompact with the breaker open"
-    calls = [
-        taken.before.control.spending.model_calls for taken in edge.rows if taken.row.outcome is Stay.CALLED
-    ]
-    if config.max_model_calls is not None and any(count >= config.max_model_calls for count in calls):
-        yield f"{NAMES[6]}: a request beyond max_model_calls"
+    if config.stop_hooks:
+        for hook, spent in zip(config.stop_hooks, edge.after.data.book.hook_blocks, strict=False):
+            if spent > hook.max_blocks:
+                yield f"{NAMES[6]}: hook {hook.name} blocked {spent} times"
+    for taken in edge.rows:
+        control, outcome = taken.before.control, taken.row.outcome
+        if outcome is COMPACTING and control.compaction.failures >= config.max_compaction_failures:
+            yield f"{NAMES[6]}: autocompact with the breaker open"
+        most = config.max_model_calls
+        if outcome is CALLED and most is not None and control.spending.model_calls >= most:
+            yield f"{NAMES[6]}: a request beyond max_model_calls"
 
 
 def counts(control: Control, config: Config) -> tuple[tuple[str, int, int | None], ...]:
@@ -170,8 +175,6 @@ def counts(control: Control, config: Config) -> tuple[tuple[str, int, int | None
 
 
 def _hooks(edge: Edge) -> Iterator[str]:
-    if not any(isinstance(effect, RunHook) for effect in edge.effects):
-        return
     event = edge.event
     clean = isinstance(event, StreamClosed) and event.stop in CLEAN and not edge.before.control.batch.total
     if not clean and not isinstance(event, HookAnswered | Resumed):
