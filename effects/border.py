@@ -47,8 +47,9 @@ def want_field(answer: object, name: str, *kinds: type) -> None:
 
 async def awaited(answer: Awaitable[T], what: str) -> T:
     """Return what *answer* comes to; *what* names the method that gave it, which must be async."""
-    if not inspect.isawaitable(answer):
-        it = f"{what} returned {short(answer)}"
+    given: object = answer
+    if not inspect.isawaitable(given):
+        it = f"{what} returned {short(given)}"
         raise WrongAnswer(f"{it}, which cannot be awaited: make it an async function")
     return await answer
 
