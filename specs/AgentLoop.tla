@@ -83,8 +83,9 @@ Barred(n) == n.over \/ (MaxModelCalls # 0 /\ n.model_calls >= MaxModelCalls)    
 Plus(n, limit) == IF n < limit THEN n + 1 ELSE n
 
 (* ---- the ten terminals (section 4): the run is over, and a new one begins afresh ------------------ *)
+Left(n) == IF Exact THEN n.fill ELSE "low"            \* how full the next run finds the view
 Over(n, end) == [Rest EXCEPT !.phase = "done", !.end = end, !.did = Told(n.did, "Finish"),
-                             !.fill = n.fill, !.staged = n.staged]
+                             !.fill = Left(n), !.staged = n.staged]
 Surface(n, end) == Over(Put(n, "ErrorShown"), end)
 Blocked(n) == Over(n, <<"blocking_limit",
                         IF MaxModelCalls # 0 /\ n.model_calls >= MaxModelCalls THEN "model_calls" ELSE "spent">>)
@@ -210,7 +211,7 @@ Schedule(n) ==
 
 (* ---- after an abort (section 8) ------------------------------------------------------------------ *)
 Unwind(n) == IF n.streaming \/ Active(n) # {}
-             THEN {[Rest EXCEPT !.phase = "aborting", !.did = n.did, !.fill = n.fill, !.staged = n.staged,
+             THEN {[Rest EXCEPT !.phase = "aborting", !.did = n.did, !.fill = Left(n), !.staged = n.staged,
                                 !.abort = n.abort, !.complete = n.complete, !.streaming = n.streaming,
                                 !.calls = n.calls, !.blocks = IF n.streaming THEN n.blocks ELSE 0]}
              ELSE {Over(n, <<IF n.complete THEN "aborted_tools" ELSE "aborted_streaming", n.abort>>)}
@@ -264,8 +265,8 @@ Truncated(n, shown) ==
 
 Paused(n) ==
   IF ResendLeft(n)
-  THEN Call([n EXCEPT !.resends = Plus(@, MaxResends), !.retries = 0, !.overloads = 0,
-                      !.resending = @ \/ n.blocks > 0])
+  THEN UNION {Call([n EXCEPT !.fill = v, !.resends = Plus(@, MaxResends), !.retries = 0, !.overloads = 0,
+                             !.resending = @ \/ n.blocks > 0]) : v \in Grown(n.fill)}
   ELSE {Over(n, <<"completed", "paused">>)}
 
 Retry(n, overloaded) ==

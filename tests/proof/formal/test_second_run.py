@@ -1,4 +1,4 @@
-"""What only this file catches: a run that begins as if the one before had just continued (found by the graph)."""
+"""What only this file catches: a run that begins as if the one before had just continued."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The formal model: TLC on the TLA+ of ``specs/``, and the engine held against its whole state graph."""
