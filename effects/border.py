@@ -121,18 +121,24 @@ def message_problem(message: object) -> str:
 
 def sound_block(block: Block) -> Block:
     """Return *block* as it can be kept; raises ``WrongAnswer`` where a text of it is none."""
-    if problem := block_problem(block):
-        raise WrongAnswer(f"the model port yielded {problem}")
+    kind = type(block)
+    for name in kind.__match_args__:
+        if type(getattr(block, name)) is not str:
+            if problem := block_problem(block):
+                raise WrongAnswer(f"the model port yielded {problem}")
+            break
     return encodable(block)
 
 
 def sound_end(end: StreamClosed | StreamFailed) -> StreamClosed | StreamFailed:
     """Return *end*, its usage whole; raises ``WrongAnswer`` where it does not say how the stream ended."""
     if isinstance(end, StreamClosed):
-        want_field(end, "stop", Stop)
-        want_field(end, "cleared_tokens", int)
-        for name in ("reason", "details"):
-            want_field(end, name, str)
+        if type(end.stop) is not Stop or type(end.cleared_tokens) is not int:
+            want_field(end, "stop", Stop)
+            want_field(end, "cleared_tokens", int)
+        if type(end.reason) is not str or type(end.details) is not str:
+            want_field(end, "reason", str)
+            want_field(end, "details", str)
     else:
         want_field(end, "failure", Failure)
         want_field(end.failure, "kind", FailureKind)
