@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from stepfold.adapters.cli.exits import BUG, USAGE
+from stepfold.adapters.cli.exits import BUG, FAILED, USAGE
 from tests.adapters.anthropic_api.loopback import Loopback, Received, Reply, failing
 from tests.cli.process import PROGRAM, Ended, environment, ran, scripted, stepfold, told, with_key
 
@@ -203,6 +204,32 @@ def test_an_address_where_something_else_answers(body: str, words: str, tmp_path
     assert (USAGE, "") == (ended.code, ended.out)
     assert words in ended.complaint
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("size", "arguments", "words"),
+    [
+        (0, ["demo"], "the temporary folder: it cannot be written: No usable temporary directory"),
+        (1_000, ["demo"], "the temporary folder: it cannot be written: File too large"),
+        (3_000, ["demo"], "session.jsonl: it cannot be written: File too large"),
+        (3_000, ["demo", "--keep", "k"], "--keep: k/session.jsonl: it cannot be written: File too large"),
+    ],
+)
+def test_a_demo_on_a_full_disk(size: int, arguments: list[str], words: str, tmp_path: Path) -> None:
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    process = subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=tmp_path,
+        env=environment(TMPDIR=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        preexec_fn=full,
+    )
+
+    assert FAILED == process.returncode
+    assert words in Ended(process.returncode, process.stdout, process.stderr).complaint
 
 
 @pytest.mark.parametrize("arguments", [["run", "x", "--tools", "."], ["demo", "--keep", "k"]], ids=" ".join)

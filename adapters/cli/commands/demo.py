@@ -32,9 +32,20 @@ def demo_command(keep: Path | None) -> int:
     Returns 0 only if all seven continues and all ten terminals were seen, and
     every recording folds to the state that its run came to.
     """
-    if keep is None:
-        with signals.raised(), tempfile.TemporaryDirectory(prefix="stepfold-demo-") as folder:
-            return _demo(Path(folder))
+    where = "--keep" if keep is not None else "the temporary folder"
+    try:
+        if keep is None:
+            with signals.raised(), tempfile.TemporaryDirectory(prefix="stepfold-demo-") as folder:
+                return _demo(Path(folder))
+        _make(keep)
+        with signals.raised():  # the session's files and its recording are whole
+            return _demo(keep)
+    except OSError as error:
+        path = f"{error.filename}: " if error.filename else ""
+        raise Problem(f"{where}: {path}it cannot be written: {error.strerror or error}", FAILED) from error
+
+
+def _make(keep: Path) -> None:
     if keep.exists() and not keep.is_dir():
         raise Problem(f"--keep: {keep} is not a folder")
     try:
@@ -43,8 +54,6 @@ def demo_command(keep: Path | None) -> int:
             raise Problem(f"--keep: {keep} is not empty")
     except OSError as error:
         raise Problem(f"--keep: {keep}: {error.strerror or error}") from error
-    with signals.raised():  # the session's files and its recording are whole
-        return _demo(keep)
 
 
 def _demo(folder: Path) -> int:
