@@ -7,7 +7,7 @@ UV_VERSION := 0.13.9
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help demo test lint check bench-quick lock clean
+.PHONY: help demo test lint check bench-quick lock clean fuzz museum
 .DELETE_ON_ERROR:
 
 # An editable install holds absolute paths: in a checkout that was moved or copied, do that part anew.
@@ -19,6 +19,8 @@ help:
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make check        check the scenarios in tests/scenarios"
 	@echo "make bench-quick  a short benchmark"
+	@echo "make fuzz         fuzz the engine for ten minutes"
+	@echo "make museum       find sixty faults of real loops, planted one at a time"
 	@echo "make .venv        only the set-up"
 	@echo "make lock         write requirements.lock anew from pyproject.toml"
 	@echo "make clean        remove .venv and all that was built"
@@ -39,6 +41,12 @@ check: .venv/.installed
 
 bench-quick: .venv/.installed
 	@$(PY) -m benchmarks.quick $(ARGS)
+
+fuzz: .venv/.installed
+	@.venv/bin/stepfold fuzz --seconds 600 --workers 2 $(ARGS)
+
+museum: .venv/.installed
+	@.venv/bin/stepfold museum $(ARGS)
 
 # ---------------------------------------------------------------- set-up
 

@@ -31,7 +31,7 @@ from stepfold.adapters.testing.answers import (
     server_result,
 )
 from stepfold.adapters.testing.world import Fault, Pick
-from stepfold.engine import State, UnexpectedEvent
+from stepfold.engine import Config, State, UnexpectedEvent
 from stepfold.engine.effects import CallModel
 from stepfold.engine.events import (
     AbortRequested,
@@ -99,10 +99,14 @@ class Driver:
         machine: What is fuzzed.
         invariants: Called with (state before, event, effects, state after); what they return
             but None, True and "" is what is wrong, what they raise too.
+        config: The config of every run; None: each run's choices say it.
     """
 
-    def __init__(self, machine: Machine, invariants: tuple[Invariant, ...] = ()) -> None:
+    def __init__(
+        self, machine: Machine, invariants: tuple[Invariant, ...] = (), config: Config | None = None
+    ) -> None:
         self.machine = machine
+        self._config = config
         self._invariants = invariants
         self._begun: OrderedDict[bytes, _Begun] = OrderedDict()
 
@@ -110,7 +114,7 @@ class Driver:
         """Return what *header* sets up, with its first prompt taken; the newest are kept."""
         found = self._begun.get(header)
         if found is None:
-            run = _Run(self.machine.step, setup_of(header), self._invariants)
+            run = _Run(self.machine.step, setup_of(header, self._config), self._invariants)
             self.machine.trail.clear()
             broken = None
             try:
@@ -121,6 +125,11 @@ class Driver:
             if len(self._begun) > KEPT_SETUPS:
                 self._begun.popitem(last=False)
         return found
+
+    def useful(self, header: bytes) -> bool:
+        """Whether a run with *header* does more than end with its prompt."""
+        begun = self.begun(header)
+        return begun.broken is not None or not begun.run.watch.ended
 
     def play(self, tape: bytes, *, keep: bool = False) -> Played:
         """
@@ -187,7 +196,7 @@ class _Run:
             self.gene(tape, place)
         left = PATIENCE
         while not watch.ended:
-            self.answer(_friendly, any_order=False)
+            self.answer(friendly, any_order=False)
             left -= 1
             if left < 0:
                 raise Broken(Rule.ENDS, f"it goes on after {PATIENCE} friendly answers")
@@ -200,7 +209,7 @@ class _Run:
     def gene(self, tape: bytes, place: int) -> None:
         """Let one thing happen."""
         what, outside = tape[place], self.setup.outside
-        pick = _picks(tape, place + 1)
+        pick = picks(tape, place + 1)
         bound = ANSWERED if self.state.control.phase is SAMPLING else SELDOM
         if what < bound or not outside:
             if self.watch.owed:
@@ -321,10 +330,10 @@ class _Run:
         self.state = after
         self.watch.saw(before, event, effects, after)
         for invariant in self._invariants:
-            _ask(invariant, before, event, effects, after)
+            ask(invariant, before, event, effects, after)
 
 
-def _picks(tape: bytes, place: int) -> Pick:
+def picks(tape: bytes, place: int) -> Pick:
     """Return what chooses by the bytes from *place* to the end of the gene; past it, the plainest."""
     end = place + GENE - 1
 
@@ -338,11 +347,13 @@ def _picks(tape: bytes, place: int) -> Pick:
     return pick
 
 
-def _friendly(options: Sequence[T]) -> T:
+def friendly(options: Sequence[T]) -> T:
+    """Choose what is plainest."""
     return options[0]
 
 
-def _ask(invariant: Invariant, before: State, event: Event, effects: tuple[Any, ...], after: State) -> None:
+def ask(invariant: Invariant, before: State, event: Event, effects: tuple[Any, ...], after: State) -> None:
+    """Ask an invariant of the user's own; raises ``Broken`` where it does not hold."""
     name = getattr(invariant, "__name__", repr(invariant))
     try:
         said = invariant(before, event, effects, after)

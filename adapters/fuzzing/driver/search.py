@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
+from stepfold.adapters.fuzzing.driver.machine import Machine
 from stepfold.adapters.fuzzing.driver.rules import Broken, Rule
-from stepfold.adapters.fuzzing.driver.runs import GENE, Driver, Played
+from stepfold.adapters.fuzzing.driver.runs import GENE, Played
 from stepfold.adapters.fuzzing.driver.setups import (
     FAULT_BYTES,
     HEADER,
@@ -27,13 +28,27 @@ from stepfold.engine.state import Stay
 
 POOL: Final = 60  # setups that are in use at a time
 EACH: Final = 4  # runs after which one of them is replaced
-GENES: Final = (3, 12)
-GENES_MAX: Final = 24
+GENES: Final = (3, 9)
+GENES_MAX: Final = 14
 WAYS_MAX: Final = 20_000
 DULL: Final = frozenset(
     {Stay.PREPARED, Stay.FITS, Stay.CALLED, Stay.STREAMING, Stay.ANSWERED, Stay.SETTLING, Stay.STARTED}
 )
 REPLAYED: Final = 64  # one run in so many is played twice
+
+
+class Player(Protocol):
+    """Whoever plays runs from choices."""
+
+    machine: Machine
+
+    def play(self, tape: bytes, *, keep: bool = False) -> Played:
+        """Play the run that *tape* says; with *keep*, its events are kept."""
+        ...
+
+    def useful(self, header: bytes) -> bool:
+        """Whether a run with *header* does more than end with its prompt."""
+        ...
 
 
 @attrs.define
@@ -84,7 +99,7 @@ class Search:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: Player,
         seed: int,
         faults: Iterable[Fault] = ALL_FAULTS,
         corpus: Iterable[bytes] = (),
@@ -169,8 +184,7 @@ class Search:
         """Put a new setup into the pool; one whose run ends with its prompt is of no use there."""
         for _ in range(POOL):
             header = random_header(self._random, self._faults)
-            begun = self._driver.begun(header)
-            if begun.broken is not None or not begun.run.watch.ended:
+            if self._driver.useful(header):
                 break
         if len(self._pool) < POOL:
             self._pool.append(header)

@@ -18,6 +18,7 @@ from stepfold.adapters.testing.config_space import SPACE
 from stepfold.adapters.testing.world import ALL_FAULTS, Fault, World, world_of
 from stepfold.engine import Config, State, start
 from stepfold.engine.config import HookSpec
+from stepfold.engine.events import Usage
 from stepfold.engine.messages import Message, Origin, Role, Text
 from stepfold.engine.state import Collapse
 
@@ -168,8 +169,8 @@ def bits_of(faults: Iterable[Fault]) -> int:
     return sum(1 << FAULTS.index(fault) for fault in set(faults))
 
 
-def setup_of(header: bytes) -> Setup:
-    """Return what *header* (``HEADER`` bytes) says."""
+def setup_of(header: bytes, config: Config | None = None) -> Setup:
+    """Return what *header* (``HEADER`` bytes) says; with a *config*, that stands in place of the dials."""
     bits = int.from_bytes(header[:FAULT_BYTES], "little") & ALL
     world = world_of(fault for place, fault in enumerate(FAULTS) if bits >> place & 1)
     dials = zip(DIALS, header[FAULT_BYTES:], strict=True)
@@ -177,8 +178,10 @@ def setup_of(header: bytes) -> Setup:
     chars, staged = said.pop("view")
     messages = history(chars)
     collapses = (Collapse(2, "what was said first"),) if staged else ()
+    if config is not None:
+        world = near(world, config)
     return Setup(
-        config=Config(**said),
+        config=Config(**said) if config is None else config,
         messages=messages,
         collapses=collapses,
         first=start(messages, world.specs, collapses),
@@ -186,6 +189,19 @@ def setup_of(header: bytes) -> Setup:
         outside=tuple(fault for fault in OUTSIDE if world.has(fault)),
         again=world.has(Fault.MORE_RUNS),
     )
+
+
+def near(world: World, config: Config) -> World:
+    """Return *world* with token counts near the thresholds of *config*."""
+    if not world.has(Fault.USAGE):
+        return world
+    limits = config.thresholds[0]
+    tokens = (100, max(1, limits.autocompact), max(1, limits.blocking), max(1, limits.window))
+    usages = (None, *(Usage(count, 20) for count in tokens), Usage(100, 600))
+    done = attrs.evolve(
+        world.done, summary_tokens=tuple(dict.fromkeys((*world.done.summary_tokens, *tokens)))
+    )
+    return attrs.evolve(world, said=attrs.evolve(world.said, usages=usages), done=done)
 
 
 def history(chars: int) -> tuple[Message, ...]:

@@ -18,6 +18,10 @@ BYTES_TRIED: Final = (0, 1, 2, 3)
 Tape: TypeAlias = bytes
 
 
+class Unbroken(ValueError):
+    """Choices that were to be shrunk break no rule."""
+
+
 @attrs.frozen
 class Shape:
     """
@@ -54,10 +58,13 @@ def shrink(
         shape: How they are laid out.
         events_of: Plays choices; how many events broke the rule, or None where it holds.
         tries: Plays after which the best so far is returned.
+
+    Raises:
+        Unbroken: *tape* breaks no rule.
     """
     events = events_of(tape)
     if events is None:
-        raise ValueError("these choices break no rule: there is nothing to shrink")
+        raise Unbroken("these choices break no rule: there is nothing to shrink")
     best = Best(tape, events, events_of, tries)
     before = None
     while best.left > 0 and before != best.tape:

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Final
 
 from stepfold.adapters.fuzzing.driver.rules import Rule
-from stepfold.adapters.fuzzing.driver.runs import GENE, Driver
+from stepfold.adapters.fuzzing.driver.runs import GENE
+from stepfold.adapters.fuzzing.driver.search import Player
 from stepfold.adapters.fuzzing.driver.setups import FAULT_BYTES, HEADER
 from stepfold.adapters.fuzzing.findings.shrinking import Shape
 
 SHAPE: Final = Shape(HEADER, FAULT_BYTES, GENE)
 
 
-def breaks(driver: Driver, rule: Rule) -> Callable[[bytes], int | None]:
+def breaks(driver: Player, rule: Rule) -> Callable[[bytes], int | None]:
     """Return what plays choices and tells how many events broke *rule*, None where it held."""
 
     def events_of(tape: bytes) -> int | None:
