@@ -9,7 +9,7 @@ would be one about a copy.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -62,6 +62,10 @@ class Comparison:
             (row.phase, row.event, row.condition): row for row in spec.rows
         }
         self.index = indexed(table)
+        self.cells: defaultdict[tuple[type, type], list[Row]] = defaultdict(list)
+        for row in table:
+            for phase in row.phases:
+                self.cells[phase, row.event].append(row)
         self.closed: dict[str, Closed] = {}
 
     def value(self, expression: Expression, look: Lookup) -> Any:
@@ -108,7 +112,7 @@ class Comparison:
 
     def _conditions(self, taken: Taken, fact: Any, config: Config, look: Lookup) -> Iterator[str]:
         control = taken.before.control
-        for _, row in self.index[type(taken.before.phase), taken.row.event]:
+        for row in self.cells[type(taken.before.phase), taken.row.event]:
             name = row.when.__name__
             engine, ours = row.when(control, fact, config), self.value(self.a.conditions[name], look)
             if bool(engine) is not bool(ours):
