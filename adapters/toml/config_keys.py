@@ -72,7 +72,7 @@ def config_of(table: Table, values: dict[str, Any]) -> Config:
     """
     Return the Config of *values*; what it refuses is refused where it stands in *table*.
 
-    A window in which no request fits is refused too: Config takes it, since
+    A window that answers alone would fill is refused too: Config takes it, since
     whoever calls the engine by hand may want to see every run end at once.
     """
     try:
@@ -83,7 +83,7 @@ def config_of(table: Table, values: dict[str, Any]) -> Config:
         table.refuse(error.key if known else "", problem, error.allowed)
     if not config.nested:
         for spec, limits in zip(config.all_models, config.thresholds, strict=True):
-            if limits.blocking < 1:
+            if limits.effective < 1:
                 _refuse_window(table, spec, limits)
     return config
 
@@ -98,8 +98,8 @@ def without_prices(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_window(table: Table, spec: ModelSpec, limits: Thresholds) -> None:
-    least = limits.window - limits.blocking + 1
-    problem = f"{spec.name!r} has a window of {limits.window} tokens, in which no request fits"
+    least = limits.window - limits.effective + 1
+    problem = f"{spec.name!r} has a window of {limits.window} tokens, which what is kept free for an answer fills"
     allowed = f"a whole number >= {least} and <= {MOST} (what an answer takes is kept free)"
     for index, given in enumerate(table.values.get("models", ())):
         if given["name"] == spec.name:

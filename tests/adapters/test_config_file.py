@@ -176,14 +176,14 @@ def test_every_key_of_config_can_be_written() -> None:
             "max_output_tokens: 64001 is more than 'main' can put out; allowed: a ",
         ),
         (
-            "context_window_tokens = 23_000",
+            "context_window_tokens = 20_000",
             1,
-            "context_window_tokens: 'main' has a window of 23000 tokens, in wh",
+            "context_window_tokens: 'main' has a window of 20000 tokens, which",
         ),
         (
-            FULL.replace("100_000", "12_999"),
+            FULL.replace("100_000", "9_999"),
             17,
-            "models[1].context_window_tokens: 'm1' has a window of 12999 tok",
+            "models[1].context_window_tokens: 'm1' has a window of 9999 toke",
         ),
         (
             FULL.replace("price = 3", "price = -1"),

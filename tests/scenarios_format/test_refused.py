@@ -12,7 +12,7 @@ REFUSED = [
     ("[model]\ntakes = 1", 5, "model", "write [[model]]"),
     ("[[config.stop_hooks]]\nname = 'a'\n[[hook]]\nname = 'a'", 6, "config.stop_hooks[1].name", "either"),
     ("[[config.models]]\nname = 'a'", 5, "config.models[1].context_window_tokens", ">= 1"),
-    ("[config]\ncontext_window_tokens = 10", 6, "config.context_window_tokens", ">= 23001"),
+    ("[config]\ncontext_window_tokens = 10", 6, "config.context_window_tokens", ">= 20001"),
     ("[config]\nmodel_max_output_tokens = 10\nmax_output_tokens = 11", 7, "config.max_output_tokens", "10"),
     ("[config]\nmodel = ''", 6, "config.model", "a name"),
     ("[config]\nmax_retries = 10_000_000_000_000", 6, "config.max_retries", "<= 1000000000000"),
