@@ -200,9 +200,9 @@ def test_every_event_that_says_something_is_read() -> None:
 # ---------------------------------------------------------------- the engine changed alone
 
 
-def changed(when: str, event: str, **parts: Any) -> tuple[Row, ...]:
+def changed(name: str, event: str, /, **parts: Any) -> tuple[Row, ...]:
     return tuple(
-        attrs.evolve(row, **parts) if (row.when.__name__, row.event.__name__) == (when, event) else row
+        attrs.evolve(row, **parts) if (row.when.__name__, row.event.__name__) == (name, event) else row
         for row in TABLE
     )
 
