@@ -47,6 +47,7 @@ from stepfold.engine.terminals import (
 )
 
 Key: TypeAlias = tuple[Any, ...]
+Reduced: TypeAlias = tuple[tuple[str, int | None, bool], ...]
 ANSWER: Final = Message(Role.ASSISTANT, (Text("x"),), Origin.ANSWER)
 LOW: Final = 1_000  # tokens of a view that is under every threshold
 COUNTERS: Final = ("turn", "retries", "resends", "model_calls", "compactor", "reactor")
@@ -115,15 +116,25 @@ def with_counter(name: str, control: Control, value: int) -> Control:
 # ------------------------------------------------------------------- representatives
 
 
+def reduced(config: Config, quotient: Quotient) -> Reduced:
+    """Return the counters that are not exact, each with its limit and whether it is {left, last}."""
+    limits = [(name, limit_of(name, config), name in quotient.counters) for name in COUNTERS]
+    return tuple(each for each in limits if each[2] or each[1] is None)
+
+
 def controls_of(before: Control, control: Control, config: Config, quotient: Quotient) -> list[Control]:
     """Return the controls that stand for *control*, which was reached from *before*."""
+    return controls_by(before, control, config, reduced(config, quotient))
+
+
+def controls_by(before: Control, control: Control, config: Config, counters: Reduced) -> list[Control]:
+    """Return the same, for one who asks often: *counters* is what ``reduced`` says of the config."""
     controls = [_trimmed(control, config)]
-    for name in COUNTERS:
-        limit = limit_of(name, config)
-        if name in quotient.counters:
+    for name, limit, classed in counters:
+        if classed:
             controls = [each for one in controls for each in _classes(name, before, one, limit)]
-        elif limit is None:
-            controls = [with_counter(name, one, 1 if name == "turn" else 0) for one in controls]
+        elif counter_of(name, control) != (off := 1 if name == "turn" else 0):
+            controls = [with_counter(name, one, off) for one in controls]
     return controls
 
 

@@ -10,7 +10,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -58,6 +58,7 @@ from stepfold.engine.messages import Text, ToolUse
 from stepfold.engine.phases import Aborting, Done, Idle, Reply
 from stepfold.engine.state import State
 
+Made: TypeAlias = dict[int, tuple[Event, ...]]
 WORD: Final = Text("x")
 NOBODY: Final = 10**9  # an id that no exploration issues
 START: Final = RunStarted((WORD,))
@@ -94,13 +95,18 @@ def failed(*kinds: FailureKind, **more: Any) -> tuple[StreamFailed, ...]:
     return tuple(StreamFailed(0, Failure(kind), **more) for kind in kinds)
 
 
-def events_of(state: State, world: World) -> Iterator[Event]:
-    """Yield every event of *world* that the table should take in *state*."""
+def events_of(state: State, world: World, made: Made | None = None) -> Iterator[Event]:
+    """
+    Yield every event of *world* that the table should take in *state*.
+
+    *made* keeps the ends of a stream, by the id of its call, for the next state.
+    """
+    made = {} if made is None else made
     phase = state.phase
     if isinstance(phase, Idle) or (world.again and isinstance(phase, Done)):
         yield START
     for order in state.data.ledger.owed:
-        yield from _answers(state, order, world)
+        yield from _answers(state, order, world, made)
     yield from (AbortRequested(kind) for kind in world.aborts)
     if world.deaths:
         yield Resumed()
@@ -109,10 +115,10 @@ def events_of(state: State, world: World) -> Iterator[Event]:
         yield CommandQueued(Command("c", (WORD,)))
 
 
-def _answers(state: State, order: Owed, world: World) -> Iterator[Event]:
+def _answers(state: State, order: Owed, world: World, made: Made) -> Iterator[Event]:
     match order:
         case CallModel():
-            yield from _stream(state, order.id, world)
+            yield from _stream(state, order.id, world, made)
         case RunTool():
             yield from (_for(order, event) for event in world.tools)
         case AskPermission():
@@ -134,7 +140,7 @@ def _answers(state: State, order: Owed, world: World) -> Iterator[Event]:
             yield Prefetched(order.id)
 
 
-def _stream(state: State, call: int, world: World) -> Iterator[Event]:
+def _stream(state: State, call: int, world: World, made: Made) -> Iterator[Event]:
     reply: Reply = state.phase.reply  # type: ignore[union-attr]  # a call is open in Sampling and Aborting
     if world.blocks:
         yield BlockCompleted(call, WORD)
@@ -148,10 +154,10 @@ def _stream(state: State, call: int, world: World) -> Iterator[Event]:
         yield StreamClosed(call, Stop.TOOL_USE)
         yield StreamFailed(call, Failure(FailureKind.CUT))
         return
-    for closed in world.closes:
-        yield attrs.evolve(closed, effect_id=call)
-    for fail in world.fails:
-        yield attrs.evolve(fail, effect_id=call)
+    if call not in made:
+        ends: tuple[StreamClosed | StreamFailed, ...] = (*world.closes, *world.fails)
+        made[call] = tuple(attrs.evolve(end, effect_id=call) for end in ends)
+    yield from made[call]
 
 
 def _for(order: Owed, event: Any) -> Any:

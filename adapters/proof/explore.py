@@ -15,8 +15,18 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from stepfold.adapters.proof.canonical import Key, Quotient, controls_of, key_of, phase_of, short_key_of, tiny
+from stepfold.adapters.proof.canonical import (
+    Key,
+    Quotient,
+    controls_by,
+    key_of,
+    phase_of,
+    reduced,
+    short_key_of,
+    tiny,
+)
 from stepfold.adapters.proof.environment import (
+    Made,
     World,
     events_of,
     late_answers,
@@ -141,6 +151,8 @@ class Explorer:
         self.piece = piece
         self.config = piece.config
         self.quotient = piece.quotient()
+        self.reduced = reduced(piece.config, self.quotient)
+        self.made: Made = {}
         self.spec_cells: frozenset[Cell] = frozenset(spec.cells())
         self.answers = dict(spec.answers)
         self.matrix = matrix
@@ -181,7 +193,7 @@ class Explorer:
         if (key := short_key_of(state, self.config, self.quotient)) is not None and key in self.number_of:
             return [self.number_of[key]]
         numbers, phase = [], phase_of(state, self.quotient)
-        for control in controls_of(before, state.control, self.config, self.quotient):
+        for control in controls_by(before, state.control, self.config, self.reduced):
             key = key_of(control, phase, state.data, self.config, self.quotient)
             number = self.number_of.get(key)
             if number is None:
@@ -197,7 +209,7 @@ class Explorer:
     def _expand(self, place: int, state: State) -> None:
         edges: list[tuple[int, bool, bool]] = []
         self.measured = measure(state.control, self.config)
-        for event in events_of(state, self.piece.world):
+        for event in events_of(state, self.piece.world, self.made):
             edges += self._take(place, state, event)
         self.found.edges.append(list(dict.fromkeys(edges)))
         kinds = tuple(type(order).__name__ for order in state.data.ledger.owed)
