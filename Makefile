@@ -7,7 +7,7 @@ UV_VERSION := 0.13.9
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help demo test lint check bench-quick lock clean fuzz museum
+.PHONY: help demo test lint check prove bench-quick lock clean fuzz museum
 .DELETE_ON_ERROR:
 
 # An editable install holds absolute paths: in a checkout that was moved or copied, do that part anew.
@@ -18,6 +18,7 @@ help:
 	@echo "make test         run the tests (ARGS='-m \"not slow\"' are handed to pytest)"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make check        check the scenarios in tests/scenarios"
+	@echo "make prove        prove all that can be proved: some minutes, and Java for one of the nets"
 	@echo "make bench-quick  a short benchmark"
 	@echo "make fuzz         fuzz the engine for ten minutes"
 	@echo "make museum       find sixty faults of real loops, planted one at a time"
@@ -38,6 +39,9 @@ lint: .venv/.installed
 
 check: .venv/.installed
 	@.venv/bin/stepfold check tests/scenarios $(ARGS)
+
+prove: .venv/.installed
+	@.venv/bin/stepfold prove --deep $(ARGS)
 
 bench-quick: .venv/.installed
 	@$(PY) -m benchmarks.quick $(ARGS)
