@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 import attrs
@@ -77,9 +76,9 @@ class ConfigError(ValueError):
 
 def _shown(value: object) -> str:
     """Return *value* for people, in a line; integers beyond any limit have no text in Python."""
-    if type(value) is int and abs(value) > 2**64:
+    if type(value) is int and not -(2**64) <= value <= 2**64:
         return f"a number of {value.bit_length()} bits"
-    text = repr(value)
+    text = f"{value!r}"
     return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 3] + "..."
 
 
@@ -131,7 +130,13 @@ def _names(instance: object, attribute: attrs.Attribute[Any], value: object) -> 
         raise ConfigError(attribute.name, f"{_shown(value)} names one twice", "each name once")
 
 
+def _of(kind: type[object], attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not tuple or not all(type(each) is kind for each in value):
+        _refuse(attribute.name, value, f"a tuple of {kind.__name__}")
+
+
 def _hooks(instance: object, attribute: attrs.Attribute[Any], value: tuple[HookSpec, ...]) -> None:
+    _of(HookSpec, attribute, value)
     _names(instance, attribute, tuple(hook.name for hook in value))
     for hook in value:
         if type(hook.max_blocks) is not int or not 1 <= hook.max_blocks <= MOST:
@@ -140,6 +145,7 @@ def _hooks(instance: object, attribute: attrs.Attribute[Any], value: tuple[HookS
 
 
 def _models(instance: object, attribute: attrs.Attribute[Any], value: tuple[ModelSpec, ...]) -> None:
+    _of(ModelSpec, attribute, value)
     _names(instance, attribute, tuple(model.name for model in value))
     for model in value:
         for key, low, number in _numbers(model):
@@ -148,14 +154,19 @@ def _models(instance: object, attribute: attrs.Attribute[Any], value: tuple[Mode
                 raise ConfigError(attribute.name, problem, _range(low, MOST, number))
 
 
-def _numbers(model: ModelSpec) -> Iterator[tuple[str, int, object]]:
-    """Yield name, least value and value of each number that is known of *model*."""
-    yield "context_window_tokens", 1, model.context_window_tokens
-    yield "max_output_tokens", 1, model.max_output_tokens
-    for key in PRICES:
-        price = getattr(model, key)
-        if price is not None:
-            yield key, 0, price
+def _numbers(model: ModelSpec) -> tuple[tuple[str, int, object], ...]:
+    """Return name, least value and value of each number that is known of *model*."""
+    prices = (
+        ("input_price", 0, model.input_price),
+        ("output_price", 0, model.output_price),
+        ("cache_read_price", 0, model.cache_read_price),
+        ("cache_creation_price", 0, model.cache_creation_price),
+    )
+    return (
+        ("context_window_tokens", 1, model.context_window_tokens),
+        ("max_output_tokens", 1, model.max_output_tokens),
+        *(price for price in prices if price[2] is not None),
+    )
 
 
 @frozen(slots=True)

@@ -99,8 +99,8 @@ def without_prices(values: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_window(table: Table, spec: ModelSpec, limits: Thresholds) -> None:
     least = limits.window - limits.effective + 1
-    problem = f"{spec.name!r} has a window of {limits.window} tokens, which what is kept free for an answer fills"
-    allowed = f"a whole number >= {least} and <= {MOST} (what an answer takes is kept free)"
+    problem = f"{spec.name!r} has a window of {limits.window} tokens, all of it kept free for the answer"
+    allowed = f"a whole number >= {least} and <= {MOST}"
     for index, given in enumerate(table.values.get("models", ())):
         if given["name"] == spec.name:
             path = (*table.path, "models", index, "context_window_tokens")

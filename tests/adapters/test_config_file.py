@@ -178,7 +178,7 @@ def test_every_key_of_config_can_be_written() -> None:
         (
             "context_window_tokens = 20_000",
             1,
-            "context_window_tokens: 'main' has a window of 20000 tokens, which",
+            "context_window_tokens: 'main' has a window of 20000 tokens, all ",
         ),
         (
             FULL.replace("100_000", "9_999"),

@@ -177,6 +177,12 @@ def refused(key: str, **values: Any) -> str:
     return str(told.value)
 
 
+@pytest.mark.parametrize("value", ["x", ("x",), None, 1, (None,)], ids=repr)
+@pytest.mark.parametrize(("key", "kind"), [("stop_hooks", "HookSpec"), ("models", "ModelSpec")])
+def test_what_is_no_tuple_of_its_kind_is_refused_by_name(key: str, kind: str, value: object) -> None:
+    assert f"wanted a tuple of {kind}" in refused(key, **{key: value})
+
+
 @pytest.mark.parametrize("key", GATES)
 @pytest.mark.parametrize("value", [1, "yes", None], ids=repr)
 def test_a_gate_is_true_or_false(key: str, value: object) -> None:
