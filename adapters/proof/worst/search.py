@@ -20,7 +20,7 @@ from stepfold.engine.frozen import evolve
 from stepfold.engine.history import History
 from stepfold.engine.messages import Message, Origin, Role, Text, user_text
 from stepfold.engine.phases import Done
-from stepfold.engine.state import State
+from stepfold.engine.state import Continue, State
 from stepfold.engine.step import start, step
 from stepfold.engine.terminals import Completed, Ending
 
@@ -62,6 +62,7 @@ class Search:
     numbers: dict[Key, int] = attrs.Factory(dict)
     edges: list[list[tuple[int, Costs]]] = attrs.Factory(list)
     waiting: list[tuple[int, State]] = attrs.Factory(list)
+    reached: set[Continue] = attrs.Factory(set)
 
     def meet(self, before: State, after: State) -> int:
         """Return the number of the state that stands for *after*."""
@@ -85,6 +86,8 @@ class Search:
             before = state
             state, effects = step(state, event, self.config)
             costs = summed(costs, costs_of(effects, before, state, self.config))
+            if (stamped := state.control.transition) is not None:
+                self.reached.add(stamped.reason)
         return state, costs
 
     def grow(self, *firsts: State) -> None:
@@ -100,9 +103,17 @@ class Search:
                 self.edges[number].append((self.meet(state, after), costs))
 
 
-def longest(config: Config, limit: int = STATES_MAX) -> dict[Quantity, int]:
+@attrs.frozen
+class Found:
+    """The most that a run can cost, each quantity by itself, and the continues that were taken."""
+
+    costs: dict[Quantity, int]
+    reached: frozenset[Continue]
+
+
+def longest(config: Config, limit: int = STATES_MAX) -> Found:
     """
-    Return the most that a run can cost, each quantity by itself.
+    Search all runs of *config*.
 
     Raises:
         Endless: Some circle costs something.
@@ -110,7 +121,7 @@ def longest(config: Config, limit: int = STATES_MAX) -> dict[Quantity, int]:
     """
     search = Search(config, limit, Quotient(frozenset(), History[Message]().extend(tiny_history())))
     search.grow(before_the_run(config), before_the_run(config, full=False))
-    return _paths(search.edges)
+    return Found(_paths(search.edges), frozenset(search.reached))
 
 
 def _paths(edges: list[list[tuple[int, Costs]]]) -> dict[Quantity, int]:
