@@ -25,8 +25,10 @@ def refuse_real(client: Any) -> None:
     """
     if not os.environ.get(FORBID):
         return
-    host = str(getattr(getattr(client, "base_url", None), "host", "") or "an unknown host")
-    if not (_is_here(host) or _is_mocked(client)):
+    address = getattr(client, "base_url", None)
+    host = str(getattr(address, "host", "") or "an unknown host")
+    written = getattr(address, "scheme", "http") in ("http", "https")  # to any other nothing can be sent
+    if written and not (_is_here(host) or _is_mocked(client)):
         raise RealRequest(
             f"a real request to {host} was about to leave, and {FORBID} forbids it: script the model, replay "
             "a recording, or allow it (in pytest: the marker stepfold_real_requests)"

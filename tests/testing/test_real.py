@@ -37,6 +37,10 @@ def test_any_other_is_refused(url: str) -> None:
         refuse_real(client(url))
 
 
+def test_an_address_that_nothing_can_be_sent_to_is_left_to_fail() -> None:
+    refuse_real(client("host:1"))
+
+
 def test_a_client_that_is_not_known_is_refused() -> None:
     with pytest.raises(RealRequest, match="to an unknown host"):
         refuse_real(object())
