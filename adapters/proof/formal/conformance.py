@@ -18,7 +18,7 @@ import attrs
 
 from stepfold.adapters.proof.canonical import Key, Quotient, controls_of, key_of
 from stepfold.adapters.proof.environment import late_answers, one_of_each
-from stepfold.adapters.proof.formal.graph import Graph
+from stepfold.adapters.proof.formal.graph import Graph, changes
 from stepfold.adapters.proof.formal.happenings import NOBODY, WORD, Speaker
 from stepfold.adapters.proof.formal.orders import problems
 from stepfold.adapters.proof.formal.projection import contradictions, did, variables
@@ -171,21 +171,15 @@ class Comparison:
 
     def _differs(self, number: int, words: str, wanted: tuple[int, ...], engine: str) -> None:
         here, texts = self.graph.texts[number], [self.graph.texts[each] for each in wanted]
-        model = f"goes to {' or '.join(_changes(here, text) for text in texts)}" if texts else "refuses it"
+        model = f"goes to {' or '.join(changes(here, text) for text in texts)}" if texts else "refuses it"
         if engine.startswith("goes to ["):
-            engine = f"goes to {_changes(here, engine.removeprefix('goes to '))}"
+            engine = f"goes to {changes(here, engine.removeprefix('goes to '))}"
         self.result.found(
-            f"{words}: the model {model}, the engine {engine}; in {_changes(self.graph.texts[0], here)}"
+            f"{words}: the model {model}, the engine {engine}; in {changes(self.graph.texts[0], here)}"
         )
 
 
 _GONE: Final = beginning("none")
-
-
-def _changes(before: str, after: str) -> str:
-    """Return what of a state's text differs from another's."""
-    old = set(before.strip("[]").split(", "))
-    return "[" + ", ".join(part for part in after.strip("[]").split(", ") if part not in old) + "]"
 
 
 def _beside(state: State) -> Iterator[Event]:

@@ -74,6 +74,12 @@ def written(value: Any) -> str:
     return str(value)
 
 
+def changes(before: str, after: str) -> str:
+    """Return what of a state's text differs from another's."""
+    old = set(before.strip("[]").split(", "))
+    return "[" + ", ".join(part for part in after.strip("[]").split(", ") if part not in old) + "]"
+
+
 def module_of(said: tuple[Saying, ...], name: str = MODULE) -> str:
     """Return a module whose actions are *said*, one by one; what is conjoined with TRUE keeps its name."""
     actions = "\n".join(f"E{number} == TRUE /\\ {each.written()}" for number, each in enumerate(said))

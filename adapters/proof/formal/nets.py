@@ -11,8 +11,10 @@ from typing import Final
 
 from stepfold.adapters.proof.explore import Progress
 from stepfold.adapters.proof.formal.conformance import compare
+from stepfold.adapters.proof.formal.covering import covering
 from stepfold.adapters.proof.formal.fuzz import CONFIG, random_runs
 from stepfold.adapters.proof.formal.graph import Graph, GraphError, dumped
+from stepfold.adapters.proof.formal.puppets import walked
 from stepfold.adapters.proof.formal.slices import GRAPHS
 from stepfold.adapters.proof.formal.tlc import SPECS, Missing, Tool, Verdict, find_tool, run_tlc
 from stepfold.adapters.proof.formal.traces import judge, trace_of
@@ -21,6 +23,7 @@ from stepfold.engine.config import Config
 
 MODEL: Final = "model"
 CONFORMANCE: Final = "conformance"
+PATHS: Final = "paths"
 TRACES: Final = "traces"
 HOLDS: Final = ("terminates", "nospin", "fair")
 # A model without this guard must fail, and in this way.
@@ -51,12 +54,13 @@ def cast(config: Config, told: Progress) -> Iterator[Check]:
     try:
         tool = find_tool()
     except Missing as problem:
-        for name in (MODEL, CONFORMANCE, TRACES):
+        for name in (MODEL, CONFORMANCE, PATHS, TRACES):
             yield Check(name, Status.SKIPPED, str(problem))
         return
     yield model(tool, told)
     graphs: dict[str, Graph] = {}
     yield conformance(tool, told, graphs)
+    yield paths(graphs, told)
     yield traces(tool, told)
 
 
@@ -98,6 +102,23 @@ def conformance(tool: Tool, told: Progress, graphs: dict[str, Graph]) -> Check:
         f"{len(GRAPHS)} graphs, {states} states, each by {real} real ones together, {steps} steps compared"
     )
     return Check(CONFORMANCE, Status.FAILED if findings else Status.PROVED, words, tuple(findings))
+
+
+def paths(graphs: dict[str, Graph], told: Progress) -> Check:
+    """Drive the interpreter along paths that cover every pair of consecutive outcomes."""
+    findings, pairs, runs, steps = list[str](), 0, 0, 0
+    for piece in GRAPHS:
+        if piece.name not in graphs:
+            return Check(PATHS, Status.UNKNOWN, f"the graph of {piece.name} was not had")
+        told(PATHS, runs, 0)
+        cover = covering(graphs[piece.name])
+        pairs, runs = pairs + cover.pairs, runs + len(cover.paths)
+        for start, path in cover.paths:
+            steps += len(path)
+            problem = walked(graphs[piece.name], piece, start, path)
+            findings += [problem] if problem else []
+    words = f"{pairs} pairs of consecutive outcomes, {runs} runs of the interpreter, {steps} steps"
+    return Check(PATHS, Status.FAILED if findings else Status.PROVED, words, tuple(findings[:10]))
 
 
 def traces(tool: Tool, told: Progress, count: int = TRACES_WANTED) -> Check:

@@ -6,6 +6,7 @@ The quick graphs are compared here; all of them, and the traces in their number,
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from stepfold.adapters.proof.formal import nets
 from stepfold.adapters.proof.formal import tlc as running
 from stepfold.adapters.proof.formal.conformance import compare
 from stepfold.adapters.proof.formal.constants import read_constants
+from stepfold.adapters.proof.formal.covering import covering, outcome_of, sayable
 from stepfold.adapters.proof.formal.fuzz import CONFIG, random_runs
 from stepfold.adapters.proof.formal.graph import Graph, dumped, module_of
 from stepfold.adapters.proof.formal.happenings import sayings
+from stepfold.adapters.proof.formal.puppets import walked
 from stepfold.adapters.proof.formal.slices import GRAPHS
 from stepfold.adapters.proof.formal.tlc import SPECS, Missing, Tool, Verdict, find_tool, run_tlc
 from stepfold.adapters.proof.formal.traces import Judgement, Trace, judge, trace_of
@@ -123,6 +126,49 @@ def test_a_limit_that_is_not_the_models_is_found(graphs: dict[str, Graph]) -> No
     other = attrs.evolve(piece, config=attrs.evolve(piece.config, max_output_recoveries=3))
 
     assert compare(graphs["hooks"], other).count
+
+
+# ------------------------------------------------------------------------- paths
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_interpreter_walks_every_pair_of_outcomes(graphs: dict[str, Graph], name: str) -> None:
+    graph = graphs[name]
+    cover = covering(graph)
+
+    assert [] == [
+        problem for start, path in cover.paths if (problem := walked(graph, SLICES[name], start, path))
+    ]
+    assert cover.pairs >= len(cover.paths) > 10
+
+
+def test_the_paths_cover_all_pairs(graphs: dict[str, Graph]) -> None:
+    graph = graphs["hooks"]
+
+    def pairs(steps: list[tuple[int, int]]) -> set[Any]:
+        labels = [(graph.said[place].event, outcome_of(graph.texts[to])) for place, to in steps]
+        return {*pairwise(labels)}
+
+    found = set().union(*(pairs(list(path)) for _, path in covering(graph).paths))
+    every = {
+        pair
+        for number, edges in enumerate(graph.edges)
+        for place, (to, *_) in edges.items()
+        if sayable(graph.texts[number], graph.said[place])
+        for second, (end, *_) in graph.edges[to].items()
+        if sayable(graph.texts[to], graph.said[second])
+        for pair in pairs([(place, to), (second, end)])
+    }
+    assert every == found
+
+
+def test_an_interpreter_that_goes_another_way_is_found(graphs: dict[str, Graph]) -> None:
+    graph, piece = graphs["hooks"], SLICES["hooks"]
+    start, path = max(covering(graph).paths, key=lambda each: len(each[1]))
+    place, to = path[-1]
+    other = next(number for number in range(len(graph.texts)) if number != to)
+
+    assert "led to" in walked(graph, piece, start, (*path[:-1], (place, other)))
 
 
 # ------------------------------------------------------------------------- traces
