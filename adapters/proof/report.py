@@ -68,15 +68,16 @@ class Report:
         self.line(words, exploration=one.name, **facts)
 
     def check(self, one: Check) -> None:
-        """Tell a program of one check, when it is done; people see them together."""
+        """Tell of one check, when it is done; people see all that it says together with the others."""
         self.cleared()
         facts = {"status": one.status.value, "about": one.words, "findings": list(one.findings)}
-        self.line("", check=one.name, **facts)
+        self.line(f"{one.name}: {one.status}", check=one.name, **facts)
 
     def checks(self, checks: Iterable[Check]) -> None:
         """Show people all checks together, and then what fails."""
         if self.json:
             return
+        self.line("")
         table = Table("net", "answer", "about", box=None, pad_edge=False)
         findings = []
         for one in checks:

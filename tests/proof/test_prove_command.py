@@ -225,12 +225,12 @@ def test_limits_that_cannot_be_are_one_line_with_the_place(tmp_path: Path, line:
 
 
 def test_a_window_that_is_too_small_for_any_request_is_told(tmp_path: Path) -> None:
-    path = config_file(tmp_path, "model = 'small'", "context_window_tokens = 20_000")
+    path = config_file(tmp_path, "model = 'small'", "context_window_tokens = 22_000")
     err = io.StringIO()
 
     assert BAD_INPUT == prove(path, out=io.StringIO(), err=err)
     assert err.getvalue().startswith(f"stepfold: {path}:3: context_window_tokens: ")
-    assert "23001" in err.getvalue()
+    assert "22000 of 'small' leaves no room for any request; wanted 23001 or more" in err.getvalue()
 
 
 def test_a_place_for_scenarios_that_is_a_file_is_refused_before_anything_runs(tmp_path: Path) -> None:
