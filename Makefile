@@ -7,7 +7,7 @@ UV_VERSION := 0.13.9
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help demo test lint check prove bench-quick lock clean fuzz museum
+.PHONY: help demo test lint check prove bench-quick lock clean fuzz museum mutants
 .DELETE_ON_ERROR:
 
 # An editable install holds absolute paths: in a checkout that was moved or copied, do that part anew.
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-quick  a short benchmark"
 	@echo "make fuzz         fuzz the engine for ten minutes"
 	@echo "make museum       find sixty faults of real loops, planted one at a time"
+	@echo "make mutants      mutate guards and moves, and see which changes no test notices"
 	@echo "make .venv        only the set-up"
 	@echo "make lock         write requirements.lock anew from pyproject.toml"
 	@echo "make clean        remove .venv and all that was built"
@@ -51,6 +52,15 @@ fuzz: .venv/.installed
 
 museum: .venv/.installed
 	@.venv/bin/stepfold museum $(ARGS)
+
+# mutmut finds stepfold.* only where the folders have their import names: it works on a copy.
+# MUTANTS names some (a pattern), e.g. MUTANTS='stepfold.engine.guards.*'; all of them take hours.
+MUTANTS ?=
+mutants: .venv/.installed
+	@rm -rf build/mutants && mkdir -p build/mutants/stepfold
+	@cp -rL engine effects adapters build/mutants/stepfold/ && cp -r tests build/mutants/
+	@cp tests/fuzzing/mutmut.toml build/mutants/pyproject.toml
+	@cd build/mutants && ../../$(PY) -m mutmut run $(MUTANTS) && ../../$(PY) -m mutmut results
 
 # ---------------------------------------------------------------- set-up
 
