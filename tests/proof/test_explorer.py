@@ -20,10 +20,10 @@ import pytest
 
 from stepfold.adapters.proof import explore as exploring
 from stepfold.adapters.proof.canonical import Key
+from stepfold.adapters.proof.command.prove import BAD_INPUT, NOT_PROVED, Question, Report, answer, prove
 from stepfold.adapters.proof.explore import Exploration, Slice, explore
 from stepfold.adapters.proof.graph import circles, components, graph_findings, traps
 from stepfold.adapters.proof.matrix import Matrix
-from stepfold.adapters.proof.prove import BAD_INPUT, NOT_PROVED, Question, Report, answer, prove
 from stepfold.adapters.proof.spec import SHIPPED, read_spec
 from stepfold.adapters.proof.verdict import Status, explored
 from stepfold.adapters.proof.worlds.beside import OTHERS

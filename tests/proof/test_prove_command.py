@@ -9,9 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
-import sys
-import types
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,9 @@ import pytest
 
 from stepfold.adapters.cli.commands.run import Wishes, run_command
 from stepfold.adapters.cli.exits import Problem
-from stepfold.adapters.proof import prove as proving
-from stepfold.adapters.proof.prove import (
+from stepfold.adapters.proof.command import prove as proving
+from stepfold.adapters.proof.command.beside import Beside
+from stepfold.adapters.proof.command.prove import (
     BAD_INPUT,
     NOT_PROVED,
     PROVED,
@@ -30,9 +29,9 @@ from stepfold.adapters.proof.prove import (
     answer,
     prove,
 )
-from stepfold.adapters.proof.report import amount
+from stepfold.adapters.proof.command.report import amount
 from stepfold.adapters.proof.spec import SHIPPED, read_spec
-from stepfold.adapters.proof.verdict import Check, Progress, Status
+from stepfold.adapters.proof.verdict import Check, Status
 from stepfold.adapters.proof.worst.crosscheck import least
 from stepfold.adapters.proof.worst.quantities import Maximum, Quantity, Sure
 from stepfold.engine.config import Config
@@ -133,63 +132,79 @@ def test_a_config_that_need_not_end_is_not_proved_and_says_where(tmp_path: Path)
 # ---------------------------------------------------------------- nets that need more than Python
 
 
-def deep(monkeypatch: pytest.MonkeyPatch, **casts: Any) -> None:
-    """Put nets in the place of those that are cast by ``--deep``."""
-    monkeypatch.setattr(proving, "DEEP", tuple(casts))
-    for name, cast in casts.items():
-        module = types.ModuleType("nets")
-        module.cast = cast  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, f"stepfold.adapters.proof.{name}.nets", module)
+NETS = "tests.proof.casts"
 
 
-def sound(config: Config, told: Progress) -> Iterator[Check]:
-    told("sound", 1, 2)
-    yield Check("sound", Status.PROVED, "for all limits")
-
-
-def lacking(config: Config, told: Progress) -> Iterator[Check]:
-    yield Check("lacking", Status.SKIPPED, "there is no Java here")
-
-
-def broken(config: Config, told: Progress) -> Iterator[Check]:
-    yield Check("broken", Status.FAILED, "one state", ("it rose",))
-
-
-def test_a_deep_net_is_cast_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    deep(monkeypatch, here=sound)
-
+def test_a_deep_net_is_cast_only_if_asked_for() -> None:
     assert "for all limits" not in asked(least())[1]
-    code, out = asked(least(), deep=True)
+    code, out = asked(least(), deep={"here": f"{NETS}:sound"})
     assert PROVED == code
-    assert "for all limits" in out
+    assert re.search(r"^sound +proved +for all limits$", out, re.M)
 
 
-def test_a_net_that_cannot_run_is_named_and_nothing_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    deep(monkeypatch, here=sound, there=lacking)
-
-    code, out = asked(least(), deep=True)
+def test_a_net_that_cannot_run_is_named_and_nothing_is_proved() -> None:
+    code, out = asked(least(), deep={"here": f"{NETS}:sound", "there": f"{NETS}:lacking"})
 
     assert SKIPPED == code
     assert re.search(r"^lacking +skipped +there is no Java here$", out, re.M)
+    assert re.search(r"^every run ends +proved", out, re.M)
     assert out.splitlines()[-1].startswith("skipped; skipped: lacking, in ")
 
 
-def test_a_net_that_cannot_be_imported_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proving, "DEEP", ("nowhere",))
-
-    code, out = asked(least(), deep=True)
+def test_a_net_that_cannot_be_imported_is_skipped() -> None:
+    code, out = asked(least(), deep={"nowhere": "tests.proof.nowhere:cast"})
 
     assert SKIPPED == code
     assert re.search(r"^nowhere +skipped +cannot be imported: No module named", out, re.M)
 
 
-def test_what_fails_wins_over_what_was_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    deep(monkeypatch, there=lacking, here=broken)
-
-    code, out = asked(least(), deep=True)
+def test_what_fails_wins_over_what_was_skipped() -> None:
+    code, out = asked(least(), deep={"there": f"{NETS}:lacking", "here": f"{NETS}:broken"})
 
     assert NOT_PROVED == code
     assert "broken: it rose" in out
+
+
+@pytest.mark.parametrize(
+    ("net", "told"),
+    [("raising", "it broke off: ZeroDivisionError: "), ("dying", "its process died with exit code 9")],
+)
+def test_a_net_that_breaks_off_has_proved_nothing(net: str, told: str) -> None:
+    code, out = asked(least(), deep={net: f"{NETS}:{net}"})
+
+    assert NOT_PROVED == code
+    assert f"{net}: {told}" in out
+
+
+def test_how_far_other_processes_are_is_told() -> None:
+    seen: list[tuple[str, int, int]] = []
+    with Beside({"here": f"{NETS}:sound"}, least(), lambda *told: seen.append(told)) as beside:
+        found = [check.name for check in beside.checks()]
+
+    assert (["sound"], [("sound", 1, 2)]) == (found, seen)
+
+
+def test_a_net_that_is_not_waited_for_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    path = tmp_path / "started"
+    with Beside({"long": f"{NETS}:lasting"}, least(system_prompt=str(path)), lambda *told: None) as beside:
+        while not path.exists():
+            beside.look()
+
+    assert not beside.processes["long"].is_alive()
+    assert not alive(int(path.read_text(encoding="utf-8")))
+
+
+def alive(process: int) -> bool:
+    """Return whether there is a process of this number that has not ended."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        if state == "Z":
+            return False
+        time.sleep(0.02)
+    return True
 
 
 # ---------------------------------------------------------------- bad input

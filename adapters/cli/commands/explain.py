@@ -23,8 +23,8 @@ def explain(
         resumed: The config of a recording that is gone on with; it stands, whatever else is said.
         json: Print one JSON object a line.
     """
-    from stepfold.adapters.proof.asked import BadInput, config_of
-    from stepfold.adapters.proof.report import Report
+    from stepfold.adapters.proof.command.asked import BadInput, config_of
+    from stepfold.adapters.proof.command.report import Report
     from stepfold.adapters.proof.worst.answer import computed
     from stepfold.adapters.proof.worst.quantities import Sure
 

@@ -15,7 +15,7 @@ def prove_command(
     witness: Path | None = None,
 ) -> int:
     """Prove; 0 proved, 1 not, 2 what was given cannot be used, 3 a net that was asked for was skipped."""
-    from stepfold.adapters.proof.prove import STATES_MAX, prove
+    from stepfold.adapters.proof.command.prove import STATES_MAX, prove
 
     limit = STATES_MAX if states is None else states
     return prove(config, json=json, states=limit, deep=deep, witness=witness, out=sys.stdout, err=sys.stderr)

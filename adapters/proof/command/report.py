@@ -31,7 +31,7 @@ class Report:
     err: TextIO
     json: bool
     _progress: Progress | None = None
-    _task: TaskID | None = None
+    _tasks: dict[str, TaskID] = attrs.field(factory=dict)
 
     def line(self, words: str, **facts: Any) -> None:
         """Print *words*, or *facts* as one JSON object; either may be left out."""
@@ -42,6 +42,13 @@ class Report:
 
     def told(self, name: str, done: int, known: int) -> None:
         """Show how far a check is, on a terminal; *known* 0: nobody knows how much there is."""
+        self._show_progress("here", name, done, known)
+
+    def told_beside(self, name: str, done: int, known: int) -> None:
+        """Show how far a check of another process is."""
+        self._show_progress(name.split(":")[0], name, done, known)
+
+    def _show_progress(self, line: str, name: str, done: int, known: int) -> None:
         if not self.err.isatty():
             return
         if self._progress is None:
@@ -49,15 +56,17 @@ class Report:
             console = Console(file=self.err)
             self._progress = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
             self._progress.start()
-            self._task = self._progress.add_task(name)
-        assert self._task is not None
-        self._progress.update(self._task, description=name, completed=done, total=known or None)
+        if line not in self._tasks:
+            self._tasks[line] = self._progress.add_task(name)
+        task = self._tasks[line]
+        self._progress.update(task, description=name, completed=done, total=known or None)
 
     def cleared(self) -> None:
         """Take the progress away."""
         if self._progress is not None:
             self._progress.stop()
-        self._progress = self._task = None
+        self._progress = None
+        self._tasks.clear()
 
     def exploration(self, one: Summary) -> None:
         """Tell of one exploration, when it is done."""

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +13,12 @@ from typing import Final, TextIO
 import attrs
 
 from stepfold.adapters.config_file import ConfigFileError
-from stepfold.adapters.proof.asked import BadInput, config_asked
+from stepfold.adapters.proof.command.asked import BadInput, config_asked
+from stepfold.adapters.proof.command.beside import DEEP, Beside
+from stepfold.adapters.proof.command.contradictions import place_of
+from stepfold.adapters.proof.command.report import Report
 from stepfold.adapters.proof.comparison import differences
-from stepfold.adapters.proof.contradictions import place_of
-from stepfold.adapters.proof.explore import Slice
-from stepfold.adapters.proof.report import Report
+from stepfold.adapters.proof.explore import Progress, Slice
 from stepfold.adapters.proof.spec import SHIPPED, Spec, read_spec
 from stepfold.adapters.proof.toml_text import SpecError
 from stepfold.adapters.proof.verdict import Check, Status, apart, explored
@@ -33,7 +33,6 @@ NOT_PROVED: Final = 1  # a property fails, a run need not end, or a bound was hi
 BAD_INPUT: Final = 2
 SKIPPED: Final = 3  # nothing fails, but a net that was asked for could not run
 STATES_MAX: Final = 400_000
-DEEP: Final = ("symbolic", "formal")  # packages whose ``nets`` module has a ``cast``: see ``verdict.Net``
 CODES: Final[Mapping[Status, int]] = {
     Status.PROVED: PROVED,
     Status.SKIPPED: SKIPPED,
@@ -54,7 +53,7 @@ class Question:
         states: How far a search goes: states of one exploration.
         slices: The explorations; None: all there are.
         small: The small configs on which closed forms and search are compared.
-        deep: Whether the nets that need more than Python are cast, too.
+        deep: The nets that need more than Python: name -> module and function; none are cast by default.
         witness: Where the scenarios of the worst case are written; None: nowhere.
     """
 
@@ -64,7 +63,7 @@ class Question:
     states: int = STATES_MAX
     slices: Sequence[Slice] | None = None
     small: tuple[Config, ...] = CONFIGS
-    deep: bool = False
+    deep: Mapping[str, str] = attrs.field(factory=dict)
     witness: Path | None = None
 
 
@@ -100,7 +99,12 @@ def prove(
         config = config_asked(config_file)
         _check_folder(witness)
         question = Question(
-            config=config, config_file=config_file, spec=spec, states=states, deep=deep, witness=witness
+            config=config,
+            config_file=config_file,
+            spec=spec,
+            states=states,
+            deep=DEEP if deep else {},
+            witness=witness,
         )
         return answer(question, read_spec(spec), report)
     except (BadInput, ConfigFileError, SpecError) as problem:
@@ -119,13 +123,25 @@ def answer(question: Question, spec: Spec, report: Report) -> int:
     """Run the nets, tell what each found, and return the exit code."""
     began = time.monotonic()
     checks = list[Check]()
-    for check in _checks(question, spec, report):
+
+    def known(check: Check) -> None:
         report.check(check)
         checks.append(check)
-    worst = worst_case(question.config, report.told)
-    for check in (_played(worst), _ending(question, worst, together(checks))):
-        report.check(check)
-        checks.append(check)
+
+    with Beside(question.deep, question.config, report.told_beside) as beside:
+
+        def told(name: str, done: int, of: int) -> None:
+            beside.look()
+            report.told(name, done, of)
+
+        for check in _checks(question, spec, report, told):
+            known(check)
+        worst = worst_case(question.config, told)
+        known(_played(worst))
+        report.cleared()
+        for check in beside.checks():
+            known(check)
+    known(_ending(question, worst, together(checks)))
     report.cleared()
     report.checks(checks)
     report.maxima(worst.maxima, _written(worst, question.witness))
@@ -139,32 +155,19 @@ def answer(question: Question, spec: Spec, report: Report) -> int:
     return CODES[status]
 
 
-def _checks(question: Question, spec: Spec, report: Report) -> Iterator[Check]:
+def _checks(question: Question, spec: Spec, report: Report, told: Progress) -> Iterator[Check]:
     yield _second_copy(spec)
     slices = all_slices(question.config) if question.slices is None else question.slices
     report.line(f"explorations, of at most {question.states} states each:", bound=question.states)
-    properties, matrix, _ = explored(slices, spec, question.states, report.told, report.exploration)
+    properties, matrix, _ = explored(slices, spec, question.states, told, report.exploration)
     yield from apart(properties, matrix)
-    yield crosscheck(report.told, question.small, question.states)
-    if question.deep:
-        for name in DEEP:
-            yield from _cast(name, question.config, report)
+    yield crosscheck(told, question.small, question.states)
 
 
 def _second_copy(spec: Spec) -> Check:
     found = differences(spec)
     words = f"{len(spec.rows)} rows, {len(spec.limits)} limits, {len(spec.terminals)} terminals"
     return Check("second copy", Status.FAILED if found else Status.PROVED, words, tuple(found))
-
-
-def _cast(name: str, config: Config, report: Report) -> Iterator[Check]:
-    """Cast the nets of one package of proofs; what it needs is imported only now."""
-    try:
-        nets = importlib.import_module(f"stepfold.adapters.proof.{name}.nets")
-    except ImportError as problem:
-        yield Check(name, Status.SKIPPED, f"cannot be imported: {problem}")
-        return
-    yield from nets.cast(config, report.told)
 
 
 def _played(worst: Worst) -> Check:

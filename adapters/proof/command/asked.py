@@ -7,7 +7,7 @@ from typing import Any
 
 from stepfold.adapters.anthropic_api.models import spec
 from stepfold.adapters.config_file import Settings, read_settings
-from stepfold.adapters.proof.contradictions import contradictions, place_of
+from stepfold.adapters.proof.command.contradictions import contradictions, place_of
 from stepfold.adapters.wiring import DEFAULT_MODEL
 from stepfold.engine.config import Config, ConfigError, ModelSpec
 

@@ -1,0 +1,1 @@
+"""``stepfold prove``: what is asked, what is answered, and in which processes."""
