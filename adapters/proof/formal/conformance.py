@@ -66,6 +66,7 @@ class Comparison:
         self.step = stepping
         self.enough = enough
         self.speaker = Speaker(piece.config, graph.constants["MaxCalls"])
+        self.written = tuple(saying.written() for saying in graph.said)
         self.result = Compared(piece.name)
         self.waiting: list[tuple[int, State]] = []
         self.seen: set[tuple[int, Key]] = set()
@@ -115,7 +116,7 @@ class Comparison:
         for place, saying in enumerate(self.graph.said):
             event = self.speaker.spoken(saying, state)
             if event is not None:
-                self._take(number, state, event, edges.get(place, ()), saying.written())
+                self._take(number, state, event, edges.get(place, ()), self.written[place])
         if number not in self.crossed:
             self.crossed.add(number)
             self._cross(number, state)

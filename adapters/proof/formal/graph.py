@@ -17,7 +17,7 @@ import attrs
 
 from stepfold.adapters.proof.formal.constants import Constants, read_constants
 from stepfold.adapters.proof.formal.happenings import Saying, sayings
-from stepfold.adapters.proof.formal.projection import Variables
+from stepfold.adapters.proof.formal.projection import REST, Variables
 from stepfold.adapters.proof.formal.tlc import Run, Tool, Verdict, run_tlc
 
 MODULE: Final = "Graph"
@@ -47,11 +47,23 @@ class Graph:
     starts: list[int] = attrs.Factory(list)
     edges: list[dict[int, tuple[int, ...]]] = attrs.Factory(list)
 
+    rest: tuple[str, ...] = ()  # how TLC prints the fields of a machine at rest
+
+    def named(self, fields: tuple[str, ...], call_fields: tuple[str, ...]) -> None:
+        """Take note of the order in which TLC prints fields."""
+        self.fields, self.call_fields = fields, call_fields
+        self.rest = tuple(f"{name} |-> {written(REST[name])}" for name in fields)
+
     def text_of(self, variables: Variables) -> str:
         """Return *variables* as TLC would print them."""
-        calls = tuple({name: call[name] for name in self.call_fields} for call in variables["calls"])
-        values = {**variables, "calls": calls}
-        return "[" + ", ".join(f"{name} |-> {written(values[name])}" for name in self.fields) + "]"
+        parts = list(self.rest)
+        for place, name in enumerate(self.fields):
+            value = variables[name]
+            if value is not REST[name]:
+                if name == "calls":
+                    value = tuple({each: call[each] for each in self.call_fields} for call in value)
+                parts[place] = f"{name} |-> {written(value)}"
+        return "[" + ", ".join(parts) + "]"
 
     @property
     def edge_count(self) -> int:
@@ -135,10 +147,9 @@ def read_dot(dump: Path, graph: Graph) -> Graph:
                     graph.texts.append(text)
                 if "style = filled" in rest[-20:]:
                     graph.starts.append(numbers[name])
-    graph.fields = tuple(FIELD.findall(CALLS.sub("", graph.texts[0])))
-    graph.call_fields = next(
-        (tuple(FIELD.findall(found.group(1))) for text in graph.texts if (found := CALLS.search(text))), ()
-    )
+    calls = (CALLS.search(text) for text in graph.texts)
+    first = next((tuple(FIELD.findall(found.group(1))) for found in calls if found), ())
+    graph.named(tuple(FIELD.findall(CALLS.sub("", graph.texts[0]))), first)
     graph.edges = [{} for _ in graph.texts]
     for here, there, label in edges:
         saying, to = int(label), numbers[there]

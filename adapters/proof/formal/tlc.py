@@ -127,7 +127,13 @@ def run_tlc(
         if beside is not None:
             shutil.copyfile(beside, Path(scratch, beside.name))
         command = [
-            *(tool.java, HEAP, "-XX:+UseSerialGC", f"-DTLA-Library={SPECS.resolve()}"),
+            *(
+                tool.java,
+                HEAP,
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                f"-DTLA-Library={SPECS.resolve()}",
+            ),
             *(f"-Djava.io.tmpdir={scratch}", "-cp", str(tool.jar.resolve()), "tlc2.TLC", "-nowarning"),
             *("-workers", "1", "-lncheck", "final", "-metadir", scratch, "-config", config.name),
             *(() if deadlock else ("-deadlock",)),
