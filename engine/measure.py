@@ -3,7 +3,9 @@ The measure: what falls with every continue and every inner retry (specification
 
 A lexicographic tuple of integers >= 0, most significant first.  A row may
 reset only places behind the one that it spends, so with a finite
-``max_turns`` every run ends, whatever the world does.
+``max_turns`` every run ends, whatever the world does.  That it falls is
+watched at every step of the explorations and of the tests, and proved for all
+values of the limits (docs/verification.md, "All values of the limits").
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ class Planting:
         """Put *row* in front of all others."""
         self.rows.insert(0, row)
 
-    def grow(self) -> None:
-        """Put the changed table into force; the rows that a run takes are counted."""
+    def grow(self, most: int = MAX_ROWS) -> None:
+        """Put the changed table into force; a run that takes more than *most* rows is broken off."""
         taken = count(1)
 
         def counted(by: Function) -> Function:
@@ -113,8 +113,8 @@ class Planting:
                 nonlocal taken
                 if type(event) is RunStarted:
                     taken = count(1)
-                if next(taken) > MAX_ROWS:
-                    raise RanAway(f"more than {MAX_ROWS} rows were taken")
+                if next(taken) > most:
+                    raise RanAway(f"more than {most} rows were taken")
                 return by(state, event, config)
 
             return take

@@ -162,6 +162,7 @@ def executed(
     comparison: Comparison,
     states: int = STATES_MAX,
     told: Progress = lambda name, done, known: None,
+    enough: int = ENOUGH,
 ) -> Executed:
     """
     Compare row by row in the first states of each exploration.
@@ -171,6 +172,7 @@ def executed(
         comparison: The arithmetic, held against one table.
         states: How many states of each.
         told: Called now and then with (exploration, states done, states known).
+        enough: How often one row is compared in one phase of one exploration.
     """
     result = Executed()
     for piece in slices:
@@ -178,7 +180,7 @@ def executed(
         for taken, event in _rows(piece, comparison, states, told):
             sign = (taken.number, type(taken.before.phase).__name__)
             seen[sign] += 1
-            if seen[sign] <= ENOUGH:
+            if seen[sign] <= enough:
                 result.compared[sign] += 1
                 for words in comparison.differences(taken, event, piece.config):
                     result.found(words, taken, event)

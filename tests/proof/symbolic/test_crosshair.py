@@ -20,6 +20,8 @@ from stepfold.adapters.proof.symbolic.contracts import answers, calls, compactin
 from stepfold.adapters.proof.symbolic.given import Given, small, sound
 from stepfold.adapters.proof.symbolic.nets import by_crosshair, verdict
 from stepfold.adapters.proof.verdict import Status
+from tests.proof.planted.fault import CROSSHAIR
+from tests.proof.planted.limits import LIMITS
 
 SPEC = read_spec()
 MODULES = (answers, compacting, calls, others)
@@ -114,16 +116,16 @@ def test_without_the_extra_it_is_skipped_and_says_how_to_get_it(monkeypatch: pyt
 # ---------------------------------------------------------------- the real thing, where it is quick
 
 
-def test_contracts_are_confirmed_on_the_shipped_step() -> None:
+def test_the_contracts_of_planted_faults_are_confirmed_on_the_shipped_step() -> None:
     told: list[tuple[str, int, int]] = []
-    names = ["waiting_resumed", "reacting_failed_too_long", "running_call_ended", "sampling_failed_media"]
+    names = sorted({fault.where for fault in LIMITS if fault.net == CROSSHAIR})
 
     check = by_crosshair(names, lambda *each: told.append(each))
 
     assert () == check.findings
     assert Status.PROVED is check.status
-    assert "4 of 4 contracts" in check.words
-    assert ("crosshair", 3, 4) == told[-1]
+    assert f"{len(names)} of {len(names)} contracts" in check.words
+    assert ("crosshair", len(names) - 1, len(names)) == told[-1]
 
 
 def test_a_name_that_is_no_contract_is_no_proof() -> None:
