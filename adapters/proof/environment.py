@@ -58,7 +58,7 @@ from stepfold.engine.messages import Text, ToolUse
 from stepfold.engine.phases import Aborting, Done, Idle, Reply
 from stepfold.engine.state import State
 
-Made: TypeAlias = dict[int, tuple[Event, ...]]
+Made: TypeAlias = dict[tuple[type, int], tuple[Event, ...]]
 WORD: Final = Text("x")
 NOBODY: Final = 10**9  # an id that no exploration issues
 START: Final = RunStarted((WORD,))
@@ -99,7 +99,7 @@ def events_of(state: State, world: World, made: Made | None = None) -> Iterator[
     """
     Yield every event of *world* that the table should take in *state*.
 
-    *made* keeps the ends of a stream, by the id of its call, for the next state.
+    *made* keeps answers, by class and id of their order, for the next state.
     """
     made = {} if made is None else made
     phase = state.phase
@@ -118,13 +118,13 @@ def events_of(state: State, world: World, made: Made | None = None) -> Iterator[
 def _answers(state: State, order: Owed, world: World, made: Made) -> Iterator[Event]:
     match order:
         case CallModel():
-            yield from _stream(state, order.id, world, made)
+            yield from _stream(state, order, world, made)
         case RunTool():
-            yield from (_for(order, event) for event in world.tools)
+            yield from _made(order, world.tools, made)
         case AskPermission():
-            yield from (_for(order, event) for event in world.permissions)
+            yield from _made(order, world.permissions, made)
         case Compact():
-            yield from (_for(order, event) for event in (*world.compacted, *world.not_compacted))
+            yield from _made(order, (*world.compacted, *world.not_compacted), made)
         case RunHook():
             yield from (HookAnswered(order.id, verdict) for verdict in world.verdicts)
         case Wait():
@@ -140,7 +140,8 @@ def _answers(state: State, order: Owed, world: World, made: Made) -> Iterator[Ev
             yield Prefetched(order.id)
 
 
-def _stream(state: State, call: int, world: World, made: Made) -> Iterator[Event]:
+def _stream(state: State, order: CallModel, world: World, made: Made) -> Iterator[Event]:
+    call = order.id
     reply: Reply = state.phase.reply  # type: ignore[union-attr]  # a call is open in Sampling and Aborting
     if world.blocks:
         yield BlockCompleted(call, WORD)
@@ -154,14 +155,15 @@ def _stream(state: State, call: int, world: World, made: Made) -> Iterator[Event
         yield StreamClosed(call, Stop.TOOL_USE)
         yield StreamFailed(call, Failure(FailureKind.CUT))
         return
-    if call not in made:
-        ends: tuple[StreamClosed | StreamFailed, ...] = (*world.closes, *world.fails)
-        made[call] = tuple(attrs.evolve(end, effect_id=call) for end in ends)
-    yield from made[call]
+    yield from _made(order, (*world.closes, *world.fails), made)
 
 
-def _for(order: Owed, event: Any) -> Any:
-    return attrs.evolve(event, effect_id=order.id)
+def _made(order: Owed, answers: tuple[Any, ...], made: Made) -> tuple[Event, ...]:
+    """Return *answers* with the id of *order*; they are made once for each class and id."""
+    key = (type(order), order.id)
+    if key not in made:
+        made[key] = tuple(attrs.evolve(answer, effect_id=order.id) for answer in answers)
+    return made[key]
 
 
 def one_of_each(effect_id: int) -> tuple[Event, ...]:

@@ -38,6 +38,10 @@ REQUESTS: Final = frozenset({CallModel, Compact, Wait})
 NEXT_TURN: Final = Continue.NEXT_TURN
 COMPACTING: Final = Stay.COMPACTING
 CALLED: Final = Stay.CALLED
+LATE: Final = Stay.LATE
+STARTED_CALL: Final = Stay.STARTED_CALL
+UNSAFE: Final = Head.UNSAFE
+ACTIVE: Final = (CallState.ACTIVE, CallState.ASKING)
 CLEAN: Final = (Stop.END_TURN, Stop.STOP_SEQUENCE, Stop.TOOL_USE, Stop.OTHER)
 FALLS: Final = "always the measure never rises, and falls with every continue, request, retry and wait"
 NAMES: Final = (
@@ -105,7 +109,7 @@ def _rows(edge: Edge) -> Iterator[str]:
             end = edge.after.end
             if end is None or end.reason is not row.outcome:
                 yield f"{NAMES[3]}: {row.outcome} ended as {end}"
-        if row.outcome is Stay.LATE and edge.rows == (taken,):
+        if row.outcome is LATE and edge.rows == (taken,):
             same = (edge.before.control, edge.before.phase, edge.before.data)
             if same != (edge.after.control, edge.after.phase, edge.after.data):
                 yield f"{NAMES[10]}: {type(edge.event).__name__}"
@@ -190,13 +194,13 @@ def _errors(edge: Edge) -> Iterator[str]:
 def _calls(edge: Edge) -> Iterator[str]:
     for taken in edge.rows:
         batch = taken.before.control.batch
-        if taken.row.outcome is Stay.STARTED_CALL and batch.head is Head.UNSAFE:
+        if taken.row.outcome is STARTED_CALL and batch.head is UNSAFE:
             begins = taken.row.event.__name__ == "Entered"
             if begins and (batch.active or not batch.complete):
                 yield f"{NAMES[9]}: {batch}"
     if isinstance(edge.after.phase, Sampling | Running):
         calls = edge.after.phase.reply.schedule.calls
-        active = [call for call in calls if call.state in (CallState.ACTIVE, CallState.ASKING)]
+        active = [call for call in calls if call.state in ACTIVE]
         if len(active) > 1 and not all(call.facts.safe for call in active):
             yield f"{NAMES[9]}: {len(active)} calls are active"
         if len(active) != edge.after.control.batch.active:
