@@ -133,8 +133,19 @@ GRAPHS: Final[tuple[GraphSlice, ...]] = (
         config=config_of(
             token_budget_tokens=4,
             budget_delta_tokens=2,
+            stop_hooks=(HookSpec("a", 1),),
             max_output_recoveries=1,
             max_answer_blocks=1,
+        ),
+    ),
+    GraphSlice(
+        name="agent",
+        config=config_of(
+            source="agent",
+            token_budget_tokens=4,
+            stop_hooks=(HookSpec("a", 2),),
+            max_answer_blocks=1,
+            max_retries=0,
         ),
     ),
     GraphSlice(

@@ -17,8 +17,6 @@ from tests.mutants.test_mutants import MUTANTS
 
 ROWS_MAX = 200  # of one step
 SLICES = {piece.name: piece for piece in GRAPHS}
-# The cheapest first; what all ladders together catch, one of the others has caught.
-ORDER = ("nested", "pairs", "hooks", "context", "answers", "limits", "calls", "budget", "failures")
 FAULTS = {mutant.name: mutant for mutant in MUTANTS}
 
 
