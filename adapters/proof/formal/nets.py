@@ -6,6 +6,7 @@ Without Java or the jar all of them are skipped, and say so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -20,6 +21,8 @@ from stepfold.adapters.proof.formal.tlc import SPECS, Missing, Tool, Verdict, fi
 from stepfold.adapters.proof.formal.traces import judge, trace_of
 from stepfold.adapters.proof.verdict import Check, Status
 from stepfold.engine.config import Config
+from stepfold.engine.state import Continue
+from stepfold.engine.terminals import Terminal
 
 MODEL: Final = "model"
 CONFORMANCE: Final = "conformance"
@@ -40,6 +43,7 @@ FAULTS: Final[dict[str, Verdict]] = {
     "retries": Verdict.TEMPORAL,
     "turns": Verdict.TEMPORAL,
 }
+WORDS: Final = re.compile(r'(?<=")\w+(?=")')
 TRACES_WANTED: Final = 5_000
 
 
@@ -104,6 +108,12 @@ def conformance(tool: Tool, told: Progress, graphs: dict[str, Graph]) -> Check:
     return Check(CONFORMANCE, Status.FAILED if findings else Status.PROVED, words, tuple(findings))
 
 
+def _missing(graphs: dict[str, Graph]) -> set[str]:
+    """Return the continues and terminals that no graph has."""
+    met = {word for graph in graphs.values() for text in graph.texts for word in WORDS.findall(text)}
+    return {*map(str, Continue), *map(str, Terminal)} - met
+
+
 def paths(graphs: dict[str, Graph], told: Progress) -> Check:
     """Drive the interpreter along paths that cover every pair of consecutive outcomes."""
     findings, pairs, runs, steps = list[str](), 0, 0, 0
@@ -128,7 +138,7 @@ def traces(tool: Tool, told: Progress, count: int = TRACES_WANTED) -> Check:
         if number % 100 == 0:
             told(TRACES, number, count)
         found.append(trace_of(events, state, CONFIG))
-    judgement = judge(tool, found)
+    judgement = judge(tool, found, CONFIG)
     steps = sum(len(trace.steps) for trace in found)
     words = f"{len(found)} runs with real limits, {steps} steps, are walks of the model"
     findings = () if judgement.accepted else (judgement.words,)

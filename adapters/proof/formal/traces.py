@@ -25,7 +25,8 @@ from stepfold.adapters.proof.formal.projection import (
     kind_of,
     variables,
 )
-from stepfold.adapters.proof.formal.tlc import SPECS, Run, Tool, Verdict, run_tlc
+from stepfold.adapters.proof.formal.recordings import config_text
+from stepfold.adapters.proof.formal.tlc import Run, Tool, Verdict, run_tlc
 from stepfold.engine.config import Config
 from stepfold.engine.events import (
     AbortRequested,
@@ -48,7 +49,6 @@ from stepfold.engine.phases import Aborting, Running, Sampling
 from stepfold.engine.state import State
 from stepfold.engine.step import step
 
-CONFIG: Final = SPECS / "trace.cfg"
 MODULE: Final = "AgentLoopTrace"
 STOPPED_AT: Final = re.compile(r"/\\ trace = (\d+)")
 PLACE: Final = re.compile(r"/\\ place = (\d+)")
@@ -210,11 +210,18 @@ def _changed(before: Variables, after: Variables) -> str:
     return written(changes)
 
 
-def judge(tool: Tool, traces: Sequence[Trace], config: Path = CONFIG) -> Judgement:
-    """Return whether the model has all of *traces*, in one run of TLC."""
+def judge(tool: Tool, traces: Sequence[Trace], config: Config) -> Judgement:
+    """
+    Return whether the model has all of *traces*, in one run of TLC.
+
+    Raises:
+        NotInTheModel: *config*, which they were run with, has what the model does not tell apart.
+    """
     with tempfile.TemporaryDirectory(prefix="stepfold-traces-") as folder:
-        Path(folder, "TraceData.tla").write_text(data_module(traces), encoding="utf-8")
-        run = run_tlc(tool, MODULE, config, deadlock=True, beside=Path(folder, "TraceData.tla"))
+        data, limits = Path(folder, "TraceData.tla"), Path(folder, "Trace.cfg")
+        data.write_text(data_module(traces), encoding="utf-8")
+        limits.write_text(config_text(config), encoding="utf-8")
+        run = run_tlc(tool, MODULE, limits, deadlock=True, beside=data)
     if run.verdict is Verdict.HOLDS:
         return Judgement(True, f"{len(traces)} traces, {run.states} states")
     return _refused(run)

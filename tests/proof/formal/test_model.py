@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
+from stepfold.adapters.jsonl_log import JsonlLog
 from stepfold.adapters.proof.formal import nets
 from stepfold.adapters.proof.formal import tlc as running
 from stepfold.adapters.proof.formal.conformance import compare
@@ -22,11 +23,17 @@ from stepfold.adapters.proof.formal.fuzz import CONFIG, random_runs
 from stepfold.adapters.proof.formal.graph import Graph, dumped, module_of
 from stepfold.adapters.proof.formal.happenings import sayings
 from stepfold.adapters.proof.formal.puppets import walked
+from stepfold.adapters.proof.formal.recordings import NotInTheModel, limits_of
 from stepfold.adapters.proof.formal.slices import GRAPHS
 from stepfold.adapters.proof.formal.tlc import SPECS, Missing, Tool, Verdict, find_tool, run_tlc
 from stepfold.adapters.proof.formal.traces import Judgement, Trace, judge, trace_of
 from stepfold.adapters.proof.verdict import Status
+from stepfold.adapters.recording import read_recording
+from stepfold.adapters.scripted import ScriptedModel, says
+from stepfold.effects import run_sync
 from stepfold.engine import Config
+from stepfold.engine.config import HookSpec
+from stepfold.engine.events import Stop
 from stepfold.engine.frozen import evolve
 from stepfold.engine.step import step
 
@@ -180,7 +187,7 @@ def traces() -> list[Trace]:
 
 
 def test_random_runs_are_walks_of_the_model(tool: Tool, traces: list[Trace]) -> None:
-    assert judge(tool, traces).accepted
+    assert judge(tool, traces, CONFIG).accepted
 
 
 def lied(trace: Trace, place: int, **changes: Any) -> Trace:
@@ -201,10 +208,36 @@ def test_a_wrong_trace_is_refused(tool: Tool, traces: list[Trace], changes: dict
     )
     wrong = [*traces[:number], lied(traces[number], place, **changes), *traces[number + 1 :]]
 
-    said: Judgement = judge(tool, wrong)
+    said: Judgement = judge(tool, wrong, CONFIG)
 
     assert not said.accepted
     assert (number, place) == (said.trace, said.place)
+
+
+def test_a_recorded_run_is_a_walk_of_the_model(tool: Tool, tmp_path: Path) -> None:
+    config = Config(max_output_recoveries=2)
+    model = ScriptedModel(
+        [says("half", stop=Stop.MAX_TOKENS), says("half", stop=Stop.MAX_TOKENS), "the rest"]
+    )
+    run_sync("write it", model=model, config=config, log=JsonlLog(tmp_path / "run.jsonl"))
+    seen = read_recording(tmp_path / "run.jsonl")
+    trace = trace_of(seen.events, seen.state(), seen.begun.config)
+
+    assert judge(tool, [trace], config).accepted
+    said = judge(tool, [trace], Config(max_output_recoveries=0))
+    assert not said.accepted
+    assert said.place is not None
+
+
+def test_the_file_has_the_limits_of_the_random_runs() -> None:
+    kept = read_constants(SPECS / "trace.cfg")
+
+    assert {name: kept[name] for name in limits_of(CONFIG)} == limits_of(CONFIG)
+
+
+def test_what_the_model_does_not_tell_apart_is_named() -> None:
+    with pytest.raises(NotInTheModel, match="stop_hooks"):
+        limits_of(Config(stop_hooks=(HookSpec("a", 1), HookSpec("b", 2))))
 
 
 # ------------------------------------------------------------------------- where it cannot run
