@@ -16,6 +16,7 @@ from typing import Final
 import attrs
 
 from stepfold.adapters.proof.formal.constants import tla
+from stepfold.adapters.proof.formal.fuzz import CONFIG
 from stepfold.adapters.proof.formal.happenings import Saying
 from stepfold.adapters.proof.formal.projection import (
     REST,
@@ -210,12 +211,12 @@ def _changed(before: Variables, after: Variables) -> str:
     return written(changes)
 
 
-def judge(tool: Tool, traces: Sequence[Trace], config: Config) -> Judgement:
+def judge(tool: Tool, traces: Sequence[Trace], config: Config = CONFIG) -> Judgement:
     """
     Return whether the model has all of *traces*, in one run of TLC.
 
     Raises:
-        NotInTheModel: *config*, which they were run with, has what the model does not tell apart.
+        NotInTheModel: *config*, of the runs, has what the model does not tell apart.
     """
     with tempfile.TemporaryDirectory(prefix="stepfold-traces-") as folder:
         data, limits = Path(folder, "TraceData.tla"), Path(folder, "Trace.cfg")

@@ -82,6 +82,14 @@ def test_every_fault_and_every_graph_is_looked_at() -> None:
     assert sorted(SLICES) == sorted(path.stem for path in (SPECS / "graphs").glob("*.cfg"))
 
 
+def test_the_package_has_every_file_of_the_specs_by_a_link() -> None:
+    root = Path(__file__).parents[3] / "specs"
+    files = {path.relative_to(root) for kind in ("*.tla", "*.cfg") for path in root.rglob(kind)}
+
+    assert files == {path.relative_to(SPECS) for path in SPECS.rglob("*") if path.is_file()}
+    assert all((SPECS / path).samefile(root / path) for path in files)
+
+
 def test_the_names_of_the_graph_say_all_that_the_model_says(tool: Tool, tmp_path: Path) -> None:
     config = SLICES["pairs"].file
     text = config.read_text(encoding="utf-8")

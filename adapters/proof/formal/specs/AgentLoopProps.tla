@@ -1,0 +1,1 @@
+../../../../specs/AgentLoopProps.tla
