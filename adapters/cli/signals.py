@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Any, Final
 
 from stepfold.adapters.cli.exits import INTERRUPTED
@@ -46,13 +47,26 @@ def leave(number: int, frame: object) -> None:
     os._exit(INTERRUPTED)
 
 
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    """
+    Do what Ctrl+C would do now.
+
+    A running asyncio loop takes Ctrl+C by cancelling its work first; what is
+    raised in the middle of a task would be reported a second time.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):
+        handler = signal.default_int_handler
+    handler(number, frame)
+
+
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
     """Within, they raise ``KeyboardInterrupt``: there is something to clean up."""
     ours = [number for number in NUMBERS if signal.getsignal(number) is leave]
     try:
         for number in ours:
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _as_interrupt)
         yield
     finally:
         for number in ours:
