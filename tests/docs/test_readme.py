@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 
 from stepfold.adapters.cli.commands.graph import mermaid
-from stepfold.adapters.cli.exits import BUG, BY_TERMINAL, FAILED, INTERRUPTED, OK, USAGE
+from stepfold.adapters.cli.exits import (
+    BUG,
+    BY_TERMINAL,
+    FAILED,
+    INTERRUPTED,
+    OK,
+    OUTPUT_LOST,
+    PIPE_CLOSED,
+    SKIPPED,
+    USAGE,
+)
 from stepfold.adapters.scenarios.check import check_paths
 from stepfold.engine.state import Continue
 from stepfold.engine.table import TABLE
@@ -73,7 +83,8 @@ def test_the_two_lists_are_whole() -> None:
 def test_the_exit_codes_are_those_of_the_program() -> None:
     told = README[README.index("Exit codes: 0") : README.index("[docs/cli.md]")]
     ends = {code for end, code in BY_TERMINAL.items() if end != "completed"}
-    assert {OK, FAILED, USAGE, BUG, min(ends), max(ends - {INTERRUPTED}), INTERRUPTED} == {
+    others = {OK, FAILED, USAGE, SKIPPED, BUG, OUTPUT_LOST, INTERRUPTED, PIPE_CLOSED}
+    assert others | {min(ends), max(ends - {INTERRUPTED})} == {
         int(number) for number in re.findall(r"\d+", told)
     }
 
