@@ -70,6 +70,9 @@ def _count(report: list[str], number: int, what: str) -> None:
 
 def _at_home(message: Message, report: list[str]) -> tuple[Block, ...]:
     """Return the blocks that a message of this role may hold; results in an answer are told apart."""
+    if message.origin is Origin.BOUNDARY:  # a mark, never on the wire: what it holds would answer nobody
+        _count(report, len(message.content), "blocks in a boundary dropped")
+        return ()
     kept = []
     for block in message.content:
         if belongs(block, message.role) or isinstance(block, ToolResult):

@@ -291,6 +291,14 @@ def test_a_boundary_stays() -> None:
     assert Repaired((boundary, ASK)) == repair([boundary, ASK])
 
 
+def test_a_boundary_holds_nothing_that_could_be_answered() -> None:
+    boundary = Message(Role.ASSISTANT, (ToolUse("a", "read", "{}"),), Origin.BOUNDARY)
+    repaired = repair([ASK, boundary, heard(result("a"), Text("go on"))])
+
+    assert [["q"], [], ["go on"]] == shape(repaired)
+    assert ("1 blocks in a boundary dropped", "1 results without their call dropped") == repaired.report
+
+
 # ---------------------------------------------------------------- every history
 
 
