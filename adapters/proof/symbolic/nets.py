@@ -141,6 +141,8 @@ def _lines(names: Sequence[str], seconds: float) -> Iterator[str]:
         assert process.stdout is not None
         try:
             yield from process.stdout
+            if code := process.wait():
+                yield f"its process ended with exit code {code}"
         finally:
             process.kill()
 
