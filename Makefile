@@ -7,7 +7,7 @@ UV_VERSION := 0.13.9
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help demo test lint check prove bench-quick lock clean fuzz museum mutants
+.PHONY: help demo test test-slow lint check prove bench-quick lock clean fuzz museum mutants
 .DELETE_ON_ERROR:
 
 # An editable install holds absolute paths: in a checkout that was moved or copied, do that part anew.
@@ -16,6 +16,7 @@ $(shell test ! -e .venv/.where || test "$$(cat .venv/.where)" = "$$(pwd -P)" || 
 help:
 	@echo "make demo         run the demo"
 	@echo "make test         run the tests (ARGS='-m \"not slow\"' are handed to pytest)"
+	@echo "make test-slow    only the tests that take long: sweeps, the museum, the eighth continue"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make check        check the scenarios in tests/scenarios"
 	@echo "make prove        prove all that can be proved: some minutes, and Java for one of the nets"
@@ -32,6 +33,9 @@ demo: .venv/.installed
 
 test: .venv/.installed
 	@$(PY) -m pytest $(ARGS)
+
+test-slow: .venv/.installed
+	@$(PY) -m pytest -m slow $(ARGS)
 
 lint: .venv/.installed
 	$(PY) -m ruff check .

@@ -120,7 +120,6 @@ def test_the_lock_is_exact_hashed_and_names_no_index() -> None:
     assert "://" not in LOCK
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
     source = tmp_path / "a checkout"
     for folder in FOLDER_OF.values():
