@@ -13,7 +13,6 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
