@@ -167,7 +167,7 @@ SEARCH = """
             assert self.record.model_calls <= 2
 
     TestMine = Mine.TestCase
-    TestMine.settings = world_settings(max_examples=30, stateful_step_count=15)
+    TestMine.settings = world_settings(max_examples=30, stateful_step_count=15, derandomize=False)
 """
 
 
@@ -184,6 +184,12 @@ def test_a_search_that_finds_something_tells_seed_transitions_and_files(inner: p
 
     again = inner.runpytest_inprocess(f"--hypothesis-seed={told['seed'].split()[0]}")
     assert f"{told['seed'].split()[0]} (by --hypothesis-seed)" == section(again.stdout.str())["seed"]
+
+
+def test_a_search_that_is_the_same_every_time_has_no_seed(inner: pytest.Pytester) -> None:
+    inner.makepyfile(SEARCH.replace("derandomize=False", "derandomize=True"))
+    told = section(inner.runpytest_inprocess("-p", "no:cacheprovider").stdout.str())
+    assert "none: the search is the same every time (derandomize)" == told["seed"]
 
 
 # ---------------------------------------------------------------- real requests
