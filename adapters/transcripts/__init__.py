@@ -1,0 +1,1 @@
+"""Transcripts of other agents, read into one neutral form, item by item."""
