@@ -7,16 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
-def quick(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.quick", *words]
+def ran(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"benchmarks.{name}", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_the_quick_figures_as_json() -> None:
-    done = quick("--tiny", "--json")
+    done = ran("quick", "--tiny", "--json")
     assert (0, "") == (done.returncode, done.stderr)
     told = json.loads(done.stdout)
     assert told["floor_us"] > 0
@@ -28,7 +30,17 @@ def test_the_quick_figures_as_json() -> None:
             assert figure["ok"] == (figure["value"] <= figure["allowed"])
 
 
-def test_a_word_that_is_not_known() -> None:
-    done = quick("--fast")
+def test_the_figures_of_fuzzing_as_json() -> None:
+    done = ran("fuzz", "--tiny", "--json")
+    assert (0, "") == (done.returncode, done.stderr)
+    told = json.loads(done.stdout)
+    assert told["floors"] == pytest.approx(told["run_us"] / told["floor_us"], rel=0.01)
+    assert told["runs_a_second"] == pytest.approx(1e6 / told["run_us"], rel=0.01)
+    assert told["events_a_run"] > 1 and told["two_processes"] > 0
+
+
+@pytest.mark.parametrize("name", ["quick", "fuzz"])
+def test_a_word_that_is_not_known(name: str) -> None:
+    done = ran(name, "--fast")
     assert (2, "") == (done.returncode, done.stdout)
-    assert "benchmarks.quick: --fast is not known; allowed: --json, --tiny\n" == done.stderr
+    assert f"benchmarks.{name}: --fast is not known; allowed: --json, --tiny\n" == done.stderr

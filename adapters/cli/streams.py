@@ -89,9 +89,10 @@ class Streams:
     def give_back(self) -> None:
         """Put the streams back that were there before."""
         for name, stream in self._before.items():
-            with contextlib.suppress(OutputLost):
-                getattr(sys, name).flush()
-            setattr(sys, name, stream)
+            if getattr(sys, name) is not stream:  # one that was left as it is has no need, or no way, to flush
+                with contextlib.suppress(OutputLost):
+                    getattr(sys, name).flush()
+                setattr(sys, name, stream)
 
 
 def _over(raw: io.FileIO, before: TextIO) -> io.TextIOWrapper:
