@@ -89,7 +89,7 @@ class Streams:
     def give_back(self) -> None:
         """Put the streams back that were there before."""
         for name, stream in self._before.items():
-            if getattr(sys, name) is not stream:  # one that was left as it is has no need, or no way, to flush
+            if getattr(sys, name) is not stream:  # else it may lack a flush
                 with contextlib.suppress(OutputLost):
                     getattr(sys, name).flush()
                 setattr(sys, name, stream)

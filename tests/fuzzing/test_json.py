@@ -1,4 +1,4 @@
-"""What only this file catches: a field of ``fuzz --json`` or ``museum --json`` that docs/cli.md does not know."""
+"""What only this file catches: a field of ``fuzz`` or ``museum --json`` that docs/cli.md does not know."""
 
 from __future__ import annotations
 
@@ -48,4 +48,5 @@ def test_an_exhibit(capsys: pytest.CaptureFixture[str]) -> None:
     (one,) = said(capsys, 0, "museum", "reactive-flag-reset-by-a-stop-hook")
 
     assert set(fields) == set(one)
-    assert one["found"] is True and re.fullmatch(r"[\w .-]+", one["rule"])
+    assert one["found"] is True
+    assert re.fullmatch(r"[\w .-]+", one["rule"])
