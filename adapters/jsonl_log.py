@@ -8,18 +8,14 @@ import logging
 import os
 import stat
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 
-from stepfold.adapters.codec import dump_event
-from stepfold.adapters.recording import (
-    Recording,
-    RecordingError,
-    event_line,
-    header_line,
-    parse_recording,
-)
-from stepfold.effects.ports import Start
+from stepfold.adapters.recording import Recording, RecordingError, parse_recording
+from stepfold.adapters.recording.redaction import Redact
+from stepfold.adapters.recording.writing import Writer
+from stepfold.effects.ports import Delta, Start
+from stepfold.engine import State
+from stepfold.engine.effects import Effect
 from stepfold.engine.events import Event
 
 logger = logging.getLogger(__name__)
@@ -41,8 +37,11 @@ class JsonlLog:
             end of the last reference, lets go of it.
         fsync: False: nothing waits for the disk; a crash of the machine (not
             of the process) may lose the end of the log.
-        redact: Makes the event that is written.  The run goes on with the true
-            one; a replay or a resume sees what is in the file.
+        outcomes: Whether each entry tells what its step came to, which a replay compares.
+        digests: Whether it also tells a fingerprint of the whole state.
+        deltas: Whether the pieces of streams are kept between the entries.
+        redact: Makes each text that is written (``redaction.common_secrets`` is a ready one).  The run
+            goes on with the true one; a replay or a resume sees what is in the file.
 
     Raises:
         RecordingError: The file is damaged, no recording, in use, or cannot be opened.
@@ -53,12 +52,15 @@ class JsonlLog:
         path: str | os.PathLike[str],
         *,
         fsync: bool = True,
-        redact: Callable[[Event], Event] | None = None,
+        outcomes: bool = True,
+        digests: bool = False,
+        deltas: bool = False,
+        redact: Redact | None = None,
     ) -> None:
         self.path = Path(path)
         self.repaired: str | None = None
+        self.keeps_deltas = deltas
         self._fsync = fsync
-        self._redact = redact
         self._broken = ""
         self._held = False
         self._made = not self.path.exists()
@@ -71,8 +73,9 @@ class JsonlLog:
         self._open = True
         # A log that nobody holds any more lets go of its file: the next run in this process may have it.
         self._let_go = weakref.finalize(self, os.close, self._file)
-        self._begun = self._kept.begun if self._kept is not None else None
-        self._count = len(self._kept.events) if self._kept is not None else 0
+        self._writer = Writer(
+            outcomes=outcomes, digests=digests, deltas=deltas, redact=redact, kept=self._kept
+        )
         self._length = self._kept.length if self._kept is not None else 0
 
     def hold(self) -> None:
@@ -103,13 +106,14 @@ class JsonlLog:
             OSError: As for ``append``.
             CodecError: It does not go into JSON.
         """
-        if self._begun is None:
-            self._write(header_line(start))
-            self._begun = start
+        if self._writer.begun is None:
+            self._write(self._writer.header(start))
+            self._writer.begin(start)
             self._sync()
             if self._fsync:
                 _sync_folder(self.path.parent)
-        return self._begun
+        assert self._writer.begun is not None
+        return self._writer.begun
 
     async def append(self, event: Event, *, durable: bool) -> None:
         """
@@ -120,11 +124,22 @@ class JsonlLog:
                 ``filename`` is that of the log.
             CodecError: It does not go into JSON.
         """
-        if self._begun is None:
-            raise RuntimeError("begin comes before append")
-        written = event if self._redact is None else self._redact(event)
-        self._write(event_line(self._count + 1, dump_event(written)))
-        self._count += 1
+        self._append(self._writer.entry(event), durable)
+
+    async def append_outcome(
+        self, event: Event, before: State, after: State, effects: tuple[Effect, ...], *, durable: bool
+    ) -> None:
+        """Write one event with what its step came to; raises as ``append``."""
+        self._append(self._writer.entry(event, before, after, effects), durable)
+
+    async def append_delta(self, effect_id: int, delta: Delta, at_ms: int) -> None:
+        """Write a piece of a stream; raises as ``append``."""
+        if line := self._writer.delta(effect_id, delta, at_ms):
+            self._write(line)
+
+    def _append(self, lines: bytes, durable: bool) -> None:
+        self._write(lines)
+        self._writer.written()
         self._kept = None
         if durable:
             self._sync()
@@ -140,7 +155,7 @@ class JsonlLog:
             return
         self._open = False
         try:
-            if self._begun is None and self._made:
+            if self._writer.begun is None and self._made:
                 self.path.unlink(missing_ok=True)
             elif not self._broken:
                 self._sync()

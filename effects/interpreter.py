@@ -30,7 +30,7 @@ from stepfold.effects.flow.deadlines import Deadlines
 from stepfold.effects.flow.inbox import Inbox
 from stepfold.effects.flow.threads import called
 from stepfold.effects.model_call import ModelCall, words_of
-from stepfold.effects.ports import Delta, PortFault, ToolProgress
+from stepfold.effects.ports import Delta, DeltaLog, OutcomeLog, PortFault, ToolProgress
 from stepfold.effects.result import Result, Tally
 from stepfold.effects.world import World
 from stepfold.engine import Config, State, step
@@ -119,6 +119,7 @@ class Interpreter:
         self.state = state
         self.taken = 0  # events that were taken up
         self._world = world
+        self._outcomes = world.log if isinstance(world.log, OutcomeLog) else None
         self._config = config
         self._tally = tally
         self._give = give
@@ -197,9 +198,14 @@ class Interpreter:
     async def _take(self, event: Event) -> None:
         """Fold one event: log it, then carry out what it caused."""
         state, effects = step(self.state, event, self._config)
-        log = self._world.log
+        log, outcomes = self._world.log, self._outcomes
         if log is not None:
-            written: Any = log.append(event, durable=not REACHES_OUT.isdisjoint(map(type, effects)))
+            durable = not REACHES_OUT.isdisjoint(map(type, effects))
+            written: Any = (
+                log.append(event, durable=durable)
+                if outcomes is None
+                else outcomes.append_outcome(event, self.state, state, effects, durable=durable)
+            )
             if written is None:
                 raise WrongAnswer("Log.append returned None, which cannot be awaited: make it async")
             await written
@@ -249,8 +255,23 @@ class Interpreter:
         self._start(Open(order, duty, None, duty.deadline_ms(self._config)), self._answer(order, duty))
 
     def _call_model(self, order: CallModel) -> None:
-        call = ModelCall(order, self._world, self._inbox, self._now, self._give)
+        call = ModelCall(order, self._world, self._inbox, self._now, self._hearer(order.id))
         self._start(Open(order, None, call, self._config.model_timeout_ms), self._read(call))
+
+    def _hearer(self, id: int) -> Callable[[Any], Awaitable[None]] | None:
+        """Return who takes the pieces of stream *id*: the log, if it keeps them, then the consumer."""
+        give = self._give
+        log: object = self._world.log
+        if not isinstance(log, DeltaLog) or not log.keeps_deltas:
+            return give
+        keep = log.append_delta
+
+        async def hear(delta: Any) -> None:
+            await keep(id, delta, self._now())
+            if give is not None:
+                await give(delta)
+
+        return hear
 
     def _start(self, opened: Open, work: Coroutine[Any, Any, None]) -> None:
         id = opened.order.id
@@ -386,4 +407,3 @@ def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
         inner = inner.exceptions[0]
     return inner
-

@@ -19,6 +19,7 @@ from stepfold.engine.effects import (
     Background,
     CallModel,
     Compact,
+    Effect,
     Prefetch,
     RunHook,
     RunTool,
@@ -42,7 +43,7 @@ from stepfold.engine.events import (
     Usage,
 )
 from stepfold.engine.messages import Block, Message, ToolUse
-from stepfold.engine.state import Collapse
+from stepfold.engine.state import Collapse, State
 
 
 class PortFault(AssertionError):
@@ -191,12 +192,17 @@ class Log(Protocol):
 
 @attrs.frozen
 class Start:
-    """What the runs of one log started from: with the events, all that a replay needs."""
+    """
+    What the runs of one log started from: with the events, all that a replay needs.
+
+    ``prompt`` is the text of the first run's prompt, for whoever looks at the log; its event holds it whole.
+    """
 
     config: Config
     messages: tuple[Message, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     collapses: tuple[Collapse, ...] = ()
+    prompt: str = ""
 
 
 @runtime_checkable
@@ -210,6 +216,29 @@ class Recorder(Protocol):
     """
 
     async def begin(self, start: Start) -> Start: ...
+
+
+@runtime_checkable
+class OutcomeLog(Protocol):
+    """
+    A log that keeps with each event what its step came to.
+
+    A run calls ``append_outcome`` in place of ``append``: the step is pure and
+    has been taken, but nothing of it has been carried out.
+    """
+
+    async def append_outcome(
+        self, event: Event, before: State, after: State, effects: tuple[Effect, ...], *, durable: bool
+    ) -> None: ...
+
+
+@runtime_checkable
+class DeltaLog(Protocol):
+    """A log that also keeps the pieces of streams, if ``keeps_deltas`` says so; they decide nothing."""
+
+    keeps_deltas: bool
+
+    async def append_delta(self, effect_id: int, delta: Delta, at_ms: int) -> None: ...
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ from stepfold.effects.ports import Held, Ids
 from stepfold.effects.result import CommandMark, Result
 from stepfold.effects.setup import OnItem, Options, Plan, Setup
 from stepfold.engine.events import Resumed, RunStarted, ToolsChanged, ToolSpec
-from stepfold.engine.messages import Block
+from stepfold.engine.messages import Block, texts
 
 Prompt: TypeAlias = str | Iterable[Block] | None
 HANDLE: Final = instance(Handle, "a Handle of stepfold.effects")
@@ -155,7 +155,8 @@ async def _on_log(
     words, setup, plan, handle = order.words, order.setup, order.plan, order.handle
     world = plan.world
     specs = world.tools.specs()
-    taken = await take_up(world.log, setup.start(plan.config, specs), plan.config_given)
+    wanted = setup.start(plan.config, specs, "" if words is None else texts(words))
+    taken = await take_up(world.log, wanted, plan.config_given)
     happenings = _beginning(words, taken, specs, plan.ids)
     if not happenings:
         assert taken.state.end is not None
@@ -286,4 +287,3 @@ class Stream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-

@@ -124,9 +124,9 @@ class Setup:
         """
         return cls(**checked(where, options, more))
 
-    def start(self, config: Config, tools: tuple[ToolSpec, ...]) -> Start:
+    def start(self, config: Config, tools: tuple[ToolSpec, ...], prompt: str = "") -> Start:
         """Return what a first run on a new log starts from."""
-        return Start(config, tuple(self.messages), tools, tuple(self.collapses))
+        return Start(config, tuple(self.messages), tools, tuple(self.collapses), prompt)
 
     def plan(self, where: str) -> Plan:
         """Return ports and Config; raises ``ValueError`` that names *where* and the keyword."""
@@ -147,9 +147,7 @@ class Setup:
         clock = self.clock or SystemClock()
         if type(now := clock.now_ms()) is not int:
             raise TypeError(f"{where}: clock: now_ms gave {now!r}; wanted a whole number of ms")
-        own = NestedCompactor(
-            self.model, config=config, tools=tools.specs, clock=clock, restore=self.restore
-        )
+        own = NestedCompactor(self.model, config=config, tools=tools.specs, clock=clock, restore=self.restore)
         world = World(
             model=self.model,
             tools=tools,
@@ -196,4 +194,3 @@ class Plan:
     config: Config
     config_given: bool
     ids: Ids
-

@@ -14,7 +14,7 @@ from typing import Final
 
 from stepfold.engine import events, failures, messages
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 TAG: Final = "$type"
 
 BLOCKS: Final[Mapping[type, str]] = MappingProxyType(

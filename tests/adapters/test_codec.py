@@ -182,7 +182,7 @@ def test_the_samples_cover_every_event_block_and_field() -> None:
         assert names | {"$type"} == set(orjson.loads(dump_event(event))), type(event)
     for tags in (EVENTS, BLOCKS):
         assert len(set(tags.values())) == len(tags)
-        assert 1 == SCHEMA
+        assert 2 == SCHEMA
 
 
 def types_within(kind: Any, found: set[Any]) -> set[Any]:
@@ -268,7 +268,7 @@ def test_a_start_is_written_in_full_and_read_back() -> None:
         max_turns=None,
         stop_hooks=(HookSpec("lint", 2),),
     )
-    begun = Start(config, (MESSAGE,), (SPEC,), (Collapse(2, "sum"),))
+    begun = Start(config, (MESSAGE,), (SPEC,), (Collapse(2, "sum"),), "go")
     plain = orjson.loads(dump_start(begun))
     assert begun == start_from(plain)
     assert {field.name for field in attrs.fields(Config) if field.init} == set(plain["config"])

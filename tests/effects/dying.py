@@ -22,7 +22,7 @@ from stepfold.effects import run
 from stepfold.effects.ports import ModelPart, TextDelta
 from stepfold.engine import Config
 from stepfold.engine.effects import CallModel, RunTool
-from stepfold.engine.events import CallFacts, Event, Stop, StreamClosed, ToolEnded, ToolSpec
+from stepfold.engine.events import CallFacts, Stop, StreamClosed, ToolEnded, ToolSpec
 from stepfold.engine.messages import Role, Text, ToolResult, ToolUse
 
 DIED = 77
@@ -35,11 +35,11 @@ class DyingLog(JsonlLog):
     after = False
     done = 0
 
-    async def append(self, event: Event, *, durable: bool) -> None:
+    async def append_outcome(self, *step: Any, durable: bool) -> None:
         self.done += 1
         if self.done == self.at and not self.after:
             os._exit(DIED)
-        await super().append(event, durable=durable)
+        await super().append_outcome(*step, durable=durable)
         if self.done == self.at:
             os._exit(DIED)
 

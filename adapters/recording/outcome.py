@@ -1,0 +1,182 @@
+"""
+What a step came to, in a form whose size does not depend on the history.
+
+Small values stand as they are; texts, rows and messages stand as a
+fingerprint.  Fingerprints are taken part by part and remembered by identity:
+what a step shares with the one before it costs nothing again.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, get_args
+
+import attrs
+
+from stepfold.adapters.recording.format import Outcome
+from stepfold.engine import State
+from stepfold.engine.effects import Continued, Effect, Show, Shown
+from stepfold.engine.events import Event
+from stepfold.engine.history import CHUNK, History
+from stepfold.engine.messages import Message
+
+LITERAL_CHARS: Final = 100  # a text up to this length stands as it is
+REMEMBERED: Final = 20_000  # fingerprints of what was met lately; what a step meets again stays
+CHUNKS: Final = 4_096  # full chunks of histories that are remembered; then they are taken anew
+SIZE: Final = 8  # bytes of a fingerprint
+
+
+def _snake(kind: type) -> str:
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in kind.__name__)
+    return words.lstrip("_")
+
+
+TAGS: Final[Mapping[type, str]] = MappingProxyType(
+    {kind: _snake(kind) for kind in (*get_args(Effect), *get_args(Shown))}
+)
+"""The names of effects, and of what is shown, in a recording (a test holds them)."""
+
+
+@cache
+def _tag(kind: type[Any]) -> str:
+    return TAGS.get(kind) or _snake(kind)
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    """Return the fields that make up an object of the class *kind*."""
+    return tuple(field.name for field in attrs.fields(kind) if field.init)
+
+
+class Fingerprints:
+    """Takes fingerprints of what the engine holds: equal contents, equal fingerprints."""
+
+    def __init__(self) -> None:
+        self._lately: dict[int, tuple[object, bytes]] = {}
+        self._before: dict[int, tuple[object, bytes]] = {}
+        self._chunks: dict[int, tuple[object, bytes]] = {}  # met once in a long while only
+
+    def of(self, value: object) -> str:
+        """Return the fingerprint of *value*, in hexadecimal digits."""
+        return hashlib.blake2b(self._part(value), digest_size=SIZE).hexdigest()
+
+    def _part(self, value: object) -> bytes:
+        """Return what stands for *value* in the whole that holds it: short, and different where that is."""
+        kind: type[Any] = type(value)
+        if value is None or kind is bool or kind is int:
+            return b"%a" % value
+        if kind is str:
+            text = value.encode(errors="surrogatepass")  # type: ignore[attr-defined]
+            return b"s" + (text if len(text) <= 2 * SIZE else b"#" + self._hash(text))
+        if isinstance(value, enum.Enum):
+            return b"e" + str(value.value).encode()
+        if kind is tuple and len(value) == CHUNK:  # type: ignore[arg-type]
+            return self._chunk(value, kind)
+        name = id(value)
+        known = self._lately.get(name)
+        if known is None:
+            known = self._before.get(name) or (value, self._whole(value, kind))
+            if len(self._lately) >= REMEMBERED:
+                self._before, self._lately = self._lately, {}
+            self._lately[name] = known  # it holds the value, so no other one gets its id
+        return known[1]
+
+    def _chunk(self, value: object, kind: type[Any]) -> bytes:
+        known = self._chunks.get(id(value))
+        if known is None:
+            known = (value, self._whole(value, kind))
+            if len(self._chunks) >= CHUNKS:
+                self._chunks.clear()
+            self._chunks[id(value)] = known
+        return known[1]
+
+    def _whole(self, value: Any, kind: type[Any]) -> bytes:
+        part = self._part
+        if kind is tuple:
+            parts = [part(item) for item in value]
+            head = b"t"
+        elif kind is frozenset:
+            parts = sorted(part(item) for item in value)
+            head = b"f"
+        elif attrs.has(kind):
+            parts = [part(getattr(value, name)) for name in _names(kind)]
+            head = b"a" + kind.__name__.encode()
+        else:
+            raise TypeError(f"{value!r} has no fingerprint")
+        return head + self._hash(b"".join(b"%d:%b" % (len(each), each) for each in parts))
+
+    @staticmethod
+    def _hash(whole: bytes) -> bytes:
+        return hashlib.blake2b(whole, digest_size=SIZE).digest()
+
+
+def outcome_of(
+    before: State,
+    event: Event,
+    after: State,
+    effects: tuple[Effect, ...],
+    prints: Fingerprints,
+    *,
+    digests: bool = False,
+) -> Outcome:
+    """
+    Return what a step came to, as its entry tells it.
+
+    Args:
+        before: The state before *event*.
+        event: What happened.
+        after: The state after it.
+        effects: What it ordered.
+        prints: Taken over from step to step.
+        digests: Whether the whole state stands there, as a fingerprint.
+    """
+    told: Outcome = {}
+    id = getattr(event, "effect_id", None)
+    if id is not None:
+        for order in before.data.ledger.owed:
+            if order.id == id:
+                told["answers"] = TAGS[type(order)]
+                break
+    continued = [
+        str(effect.item.reason)
+        for effect in effects
+        if type(effect) is Show and type(effect.item) is Continued
+    ]
+    if continued:
+        told["continued"] = continued
+    if after.end is not None and before.end is not after.end:
+        told["ended"] = after.end.reason.value
+    if effects:
+        told["effects"] = [_plain(effect, prints) for effect in effects]
+    if digests:
+        told["state"] = prints.of(after)
+    return told
+
+
+def _plain(value: Any, prints: Fingerprints) -> Any:
+    """Return *value* with all that can be long replaced by a fingerprint."""
+    kind: type[Any] = type(value)
+    if value is None or kind is bool or kind is int:
+        return value
+    if kind is str:
+        return value if len(value) <= LITERAL_CHARS and value.isprintable() else _sha(value, prints)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if kind is Show:
+        return {"$type": "show", "item": _plain(value.item, prints)}
+    if kind is tuple:
+        return {"$n": len(value)} | _sha(value, prints) if value else []
+    if kind is History or kind is Message:
+        return _sha(value, prints)
+    told: dict[str, Any] = {"$type": _tag(value.__class__)}
+    for name in _names(value.__class__):
+        told[name] = _plain(getattr(value, name), prints)
+    return told
+
+
+def _sha(value: object, prints: Fingerprints) -> dict[str, Any]:
+    return {"$sha": prints.of(value)}
