@@ -29,8 +29,8 @@ from stepfold.effects.flow.channel import Channel
 from stepfold.effects.flow.deadlines import Deadlines
 from stepfold.effects.flow.inbox import Inbox
 from stepfold.effects.flow.threads import called
-from stepfold.effects.model_call import ModelCall, words_of
-from stepfold.effects.ports import Delta, DeltaLog, OutcomeLog, PortFault, ToolProgress
+from stepfold.effects.model_call import ModelCall, hearer, words_of
+from stepfold.effects.ports import Delta, OutcomeLog, PortFault, ToolProgress
 from stepfold.effects.result import Result, Tally
 from stepfold.effects.world import World
 from stepfold.engine import Config, State, step
@@ -255,23 +255,9 @@ class Interpreter:
         self._start(Open(order, duty, None, duty.deadline_ms(self._config)), self._answer(order, duty))
 
     def _call_model(self, order: CallModel) -> None:
-        call = ModelCall(order, self._world, self._inbox, self._now, self._hearer(order.id))
+        world, now = self._world, self._now
+        call = ModelCall(order, world, self._inbox, now, hearer(order.id, world.log, self._give, now))
         self._start(Open(order, None, call, self._config.model_timeout_ms), self._read(call))
-
-    def _hearer(self, id: int) -> Callable[[Any], Awaitable[None]] | None:
-        """Return who takes the pieces of stream *id*: the log, if it keeps them, then the consumer."""
-        give = self._give
-        log: object = self._world.log
-        if not isinstance(log, DeltaLog) or not log.keeps_deltas:
-            return give
-        keep = log.append_delta
-
-        async def hear(delta: Any) -> None:
-            await keep(id, delta, self._now())
-            if give is not None:
-                await give(delta)
-
-        return hear
 
     def _start(self, opened: Open, work: Coroutine[Any, Any, None]) -> None:
         id = opened.order.id

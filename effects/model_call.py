@@ -14,6 +14,7 @@ from stepfold.effects.duties import clean_failure
 from stepfold.effects.flow.inbox import Inbox
 from stepfold.effects.ports import (
     Delta,
+    DeltaLog,
     InputDelta,
     ModelPart,
     PortFault,
@@ -58,8 +59,19 @@ class ModelCall:
     or ``expired``; the task itself posts an end only if the stream had one.
     """
 
-    __slots__ = ("_give", "_inbox", "_now", "_number", "_open",
-        "_refused", "_world", "closed", "order", "shown", "usage")
+    __slots__ = (
+        "_give",
+        "_inbox",
+        "_now",
+        "_number",
+        "_open",
+        "_refused",
+        "_world",
+        "closed",
+        "order",
+        "shown",
+        "usage",
+    )
 
     def __init__(
         self,
@@ -187,6 +199,20 @@ class ModelCall:
         """Return the end of a stream that did not answer in time, or was torn down from outside."""
         self.closed = True
         return self._end(StreamFailed(self.order.id, Failure(kind, words)))
+
+
+def hearer(id: int, log: object, give: Give | None, now: Callable[[], int]) -> Give | None:
+    """Return who takes the pieces of stream *id*: the log, if it keeps them, then the consumer."""
+    if not isinstance(log, DeltaLog) or not log.keeps_deltas:
+        return give
+    keep = log.append_delta
+
+    async def hear(delta: Any) -> None:
+        await keep(id, delta, now())
+        if give is not None:
+            await give(delta)
+
+    return hear
 
 
 def words_of(problem: BaseException) -> str:
