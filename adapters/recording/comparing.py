@@ -34,12 +34,12 @@ class Difference:
 
 def compare(left: Recording, right: Recording, *, times: bool = True) -> Difference | None:
     """Return the first difference of two recordings, or None; *times* False: ``at_ms`` does not count."""
-    found = _differ(plain_start(left.begun), plain_start(right.begun), "", times)
+    found = differ(plain_start(left.begun), plain_start(right.begun), "", times)
     if found is not None:
         return Difference(0, *found)
     for number, (one, other) in enumerate(zip(left.events, right.events, strict=False), 1):
         if one != other:
-            found = _differ(plain_event(one), plain_event(other), "", times)
+            found = differ(plain_event(one), plain_event(other), "", times)
             if found is not None:
                 return Difference(number, *found)
     shorter = min(len(left.events), len(right.events))
@@ -53,12 +53,13 @@ def compare(left: Recording, right: Recording, *, times: bool = True) -> Differe
     )
 
 
-def _differ(left: Any, right: Any, place: str, times: bool) -> tuple[str, Any, Any] | None:
+def differ(left: Any, right: Any, place: str, times: bool) -> tuple[str, Any, Any] | None:
+    """Return where plain data first differ: the place, and what stands there; *place* is their own."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in sorted({*left, *right}, key=lambda key: (key != "$type", key)):
             if key == "at_ms" and not times:
                 continue
-            found = _differ(left.get(key), right.get(key), f"{place}.{key}" if place else key, times)
+            found = differ(left.get(key), right.get(key), f"{place}.{key}" if place else key, times)
             if found is not None:
                 return found
         return None
@@ -66,7 +67,7 @@ def _differ(left: Any, right: Any, place: str, times: bool) -> tuple[str, Any, A
         for index in range(max(len(left), len(right))):
             one = left[index] if index < len(left) else None
             other = right[index] if index < len(right) else None
-            found = _differ(one, other, f"{place}[{index}]", times)
+            found = differ(one, other, f"{place}[{index}]", times)
             if found is not None:
                 return found
         return None

@@ -150,11 +150,16 @@ def outcome_of(
         told["continued"] = continued
     if after.end is not None and before.end is not after.end:
         told["ended"] = after.end.reason.value
-    if effects:
-        told["effects"] = [_plain(effect, prints) for effect in effects]
+    told["effects"] = [plain_effect(effect, prints) for effect in effects]
     if digests:
         told["state"] = prints.of(after)
     return told
+
+
+def plain_effect(effect: Effect, prints: Fingerprints) -> dict[str, Any]:
+    """Return *effect* as an entry tells it."""
+    plain: dict[str, Any] = _plain(effect, prints)
+    return plain
 
 
 def _plain(value: Any, prints: Fingerprints) -> Any:

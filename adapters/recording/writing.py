@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -159,3 +159,25 @@ def _folded(kept: Recording) -> State | None:
         except UnexpectedEvent:
             return None
     return state
+
+
+def recording_bytes(begun: Start, steps: Iterable[tuple[Event, State, tuple[Effect, ...]]]) -> bytes:
+    """
+    Return the contents of a recording's file, with what each step came to.
+
+    Args:
+        begun: What its first run starts from.
+        steps: Each event with the state after it and what it ordered, as ``trace`` yields them.
+
+    Raises:
+        CodecError: An event does not go into JSON.
+    """
+    writer = Writer(outcomes=True, digests=False, deltas=False, redact=None, kept=None)
+    lines = [writer.header(begun)]
+    writer.begin(begun)
+    before = start(begun.messages, begun.tools, begun.collapses)
+    for event, after, effects in steps:
+        lines.append(writer.entry(event, before, after, effects))
+        writer.written()
+        before = after
+    return b"".join(lines)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from stepfold.adapters.codec import dump_event
-from stepfold.adapters.recording import event_line, header_line
+from stepfold.adapters.recording.writing import recording_bytes
 from stepfold.adapters.scenarios.playing.play import Played
 
 SUFFIX = ".jsonl"
@@ -82,12 +81,12 @@ def keep(played: Played, place: Path) -> None:
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     for number, take in enumerate(played.takes, 1):
-        lines = [header_line(take.tape.begun)]
-        lines += [event_line(count, dump_event(one.event)) for count, one in enumerate(take.tape.steps, 1)]
+        steps = ((one.event, one.state, one.effects) for one in take.tape.steps)
+        content = recording_bytes(take.tape.begun, steps)
         path = place.with_name(f"{place.name}{'' if number == 1 else f'.{number}'}{SUFFIX}")
         with path.open("xb") as file:
             try:
-                file.write(b"".join(lines))
+                file.write(content)
                 file.flush()
             except BaseException:
                 path.unlink()

@@ -13,7 +13,7 @@ import pytest
 from stepfold.adapters.cli.commands.explain import explain
 from stepfold.adapters.cli.commands.graph import graph_command
 from stepfold.adapters.cli.commands.prove import prove_command
-from stepfold.adapters.cli.commands.replay import replay_command
+from stepfold.adapters.cli.commands.replay import ReplayWishes, replay_command
 from stepfold.adapters.cli.terminal.json_view import JsonView
 from stepfold.adapters.config_file import Settings
 from stepfold.adapters.scenarios.check import check_file, check_paths
@@ -96,14 +96,22 @@ def test_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     unfit.write_text("".join(line.replace('"effect_id":1,', '"effect_id":99,') for line in lines))
     fields = documented("An object of `replay --json`")
 
-    replay_command([whole, torn, unfit], same=False, json=True)
+    limits = tmp_path / "limits.toml"
+    limits.write_text("max_turns = 1\n")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{}\n")
+    files = [whole, torn, unfit, broken]
+    replay_command(ReplayWishes(files=files, config=limits, json=True))
     plain = objects(capsys.readouterr().out)
-    replay_command([whole, torn, unfit], same=True, json=True)
+    replay_command(ReplayWishes(files=files, same=True, json=True))
     compared = objects(capsys.readouterr().out)
 
+    assert {"recording", "ok", "error"} == set(plain.pop()) == set(compared.pop())
     agrees(fields, [*plain, *compared])
-    assert always(fields) == set(plain[0]) == set(plain[1]) == set(compared[0]) - {"difference"}
-    assert {"event", "field", "problem"} == set(plain[2]) - always(fields)
+    assert always(fields) == set(plain[0]) - {"what_if"} == set(plain[1]) - {"what_if"}
+    assert always(fields) == set(compared[0]) - {"difference"}
+    assert names(fields["what_if"]) == set(plain[0]["what_if"])
+    assert {"event", "field", "problem", "recorded", "now", "cause"} == set(plain[2]) - always(fields)
     assert (0, True) == (plain[0]["torn"], plain[1]["torn"] > 0)
     assert None is compared[0]["difference"]
     assert names(fields["runs"]) == set(plain[0]["runs"][0])

@@ -12,13 +12,13 @@ from pathlib import Path
 from rich.console import Console
 
 from stepfold.adapters.cli import signals
-from stepfold.adapters.cli.commands.replay import fold_recording
 from stepfold.adapters.cli.demo.seen import Seen
 from stepfold.adapters.cli.demo.session import PROMPT, play_session
 from stepfold.adapters.cli.exits import FAILED, OK, Problem
 from stepfold.adapters.cli.terminal.view import View
 from stepfold.adapters.cli.terminal.words import end_line
 from stepfold.adapters.codec import digest
+from stepfold.adapters.replay.folding import fold_recording
 from stepfold.adapters.scenarios.check import Verdict, check_file
 from stepfold.engine import State
 
@@ -130,7 +130,7 @@ def _replayed(console: Console, states: dict[Path, State]) -> list[str]:
         folded = fold_recording(path)
         same = folded.ok and digest(folded.state) == digest(state)
         words = "the same state" if same else "ANOTHER STATE"
-        console.print(f"   {path.name}: {len(folded.recording.events)} events, {words} {digest(state)[:12]}")
+        console.print(f"   {path.name}: {folded.events} events, {words} {digest(state)[:12]}")
         if not same:
             problems.append(f"{path.name} does not replay to the state that the run came to")
     good = len(states) - len(problems)

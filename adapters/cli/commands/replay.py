@@ -1,145 +1,160 @@
-"""``stepfold replay``: fold recordings again, print what they come to, and find where two differ."""
+"""``stepfold replay``: fold recordings again, and say where they part from what they tell."""
 
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Sequence
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
-from stepfold.adapters.cli.exits import FAILED, OK, Problem
-from stepfold.adapters.cli.terminal.words import end_line, line_of, transition_line
-from stepfold.adapters.codec import digest
-from stepfold.adapters.recording import Recording, RecordingError, compare, read_recording
-from stepfold.effects import trace
-from stepfold.engine import State, UnexpectedEvent
-from stepfold.engine.effects import Continued, Effect, Show
-from stepfold.engine.events import Event, RunStarted
-from stepfold.engine.messages import texts
-from stepfold.engine.terminals import End
+from stepfold.adapters.cli.exits import FAILED, OK, USAGE, Problem
+from stepfold.adapters.cli.terminal.words import line_of
+from stepfold.adapters.config_file import ConfigFileError, read_settings
+from stepfold.adapters.recording import Difference, Recording, RecordingError, compare, read_recording
+from stepfold.adapters.replay.files import recordings_in, replay_all
+from stepfold.adapters.replay.report import Report
+
+FEW: Final = 8  # files for which a second process does not pay
 
 
-@attrs.define
-class FoldedRun:
-    """One run of a recording; no end where it was never finished."""
+@attrs.frozen(kw_only=True)
+class ReplayWishes:
+    """What was typed."""
 
-    prompt: str
-    transitions: list[Continued] = attrs.field(factory=list)
-    end: End | None = None
+    files: Sequence[Path]
+    same: bool = False
+    config: Path | None = None
+    against: str | None = None
+    workers: int | None = None
+    quiet: bool = False
+    json: bool = False
 
 
-@attrs.define
-class Folded:
+def replay_command(wishes: ReplayWishes) -> int:
     """
-    What a recording comes to.
+    Replay and print.
 
-    Args:
-        path: The file.
-        recording: What it holds.
-        runs: Its runs, in order.
-        state: The last state.
-        problem: Where it went wrong: number of the event from 1, field, words.
+    Returns:
+        0 all come to what they tell, 1 one does not, 2 one cannot be read or lies (2 wins over 1).
     """
-
-    path: str
-    recording: Recording
-    state: State
-    runs: list[FoldedRun] = attrs.field(factory=list)
-    problem: tuple[int, str, str] | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether the recording replays."""
-        return self.problem is None
-
-    def data(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
-        data: dict[str, Any] = {"recording": self.path, "ok": self.ok, "events": len(self.recording.events)}
-        data["torn"] = self.recording.torn
-        data["runs"] = [_run_data(run) for run in self.runs]
-        data["digest"] = digest(self.state)
-        if self.problem is not None:
-            data["event"], data["field"], data["problem"] = self.problem
-        return data
-
-
-def fold_recording(path: str | Path) -> Folded:
-    """Fold one recording; raises ``RecordingError`` where the file cannot be read."""
-    recording = read_recording(path)
-    folded = Folded(str(path), recording, recording.state())
-    number = 0
     try:
-        for event, state, effects in trace(recording.events, folded.state, recording.begun.config):
-            number += 1
-            folded.state = state
-            _note(folded, event, effects)
-            if folded.runs and state.end is not None:
-                folded.runs[-1].end = state.end
-    except UnexpectedEvent as error:
-        folded.problem = (number + 1, _field_of(recording.events[number]), line_of(str(error), 300))
-    return folded
-
-
-def _field_of(event: Event) -> str:
-    """Return the field that ties an event to what came before."""
-    return "effect_id" if hasattr(event, "effect_id") else "$type"
-
-
-def _note(folded: Folded, event: Event, effects: tuple[Effect, ...]) -> None:
-    if isinstance(event, RunStarted):
-        folded.runs.append(FoldedRun(texts(event.prompt)))
-    for effect in effects:
-        if isinstance(effect, Show) and isinstance(effect.item, Continued) and folded.runs:
-            folded.runs[-1].transitions.append(effect.item)
-
-
-def replay_command(files: Sequence[Path], *, same: bool, json: bool) -> int:
-    """Fold *files* and print; 0 all replay (and are the same), 1 one does not, 2 one cannot be read."""
-    try:
-        folds = [fold_recording(file) for file in files]
+        files = recordings_in(wishes.files)
     except RecordingError as error:
         raise Problem(str(error)) from error
-    fine = all(folded.ok for folded in folds)
-    differences: dict[str, dict[str, Any]] = {}
-    for folded in folds[1:] if same else ():
-        if (found := compare(folds[0].recording, folded.recording)) is not None:
-            fine = False
-            differences[folded.path] = attrs.asdict(found) | {"words": str(found)}
-    for folded in folds:
-        difference = differences.get(folded.path)
-        if json:
-            data = folded.data()
-            if same:
-                data["difference"] = difference
-            print(jsons.dumps(data, ensure_ascii=False))
-        else:
-            _print(folded)
-            if difference is not None:
-                print(f"   differs from {folds[0].path} at {line_of(difference['words'], 400)}")
-    return OK if fine else FAILED
+    changes = None if wishes.config is None else _changes(wishes.config)
+    if wishes.against is not None:
+        return _against(wishes.against, files, wishes)
+    first = _first(files[0]) if wishes.same else None
+    workers = wishes.workers or os.cpu_count() or 1
+    good = parted = unreadable = 0
+    with _pool(workers, len(files)) as pool, _progress(len(files), wishes.json) as advance:
+        for report in replay_all(files, pool, workers=workers, changes=changes):
+            difference = _difference(first, report) if first is not None else None
+            _print(report, wishes, first, difference)
+            advance()
+            unreadable += report.unreadable
+            fine = report.ok and difference is None
+            good += fine
+            parted += not fine and not report.unreadable
+    if len(files) > 1 and not wishes.json:
+        print(f"{len(files)} recordings: {good} the same, {parted} not, {unreadable} that cannot be read")
+    return USAGE if unreadable else FAILED if parted else OK
 
 
-def _run_data(run: FoldedRun) -> dict[str, Any]:
-    return {
-        "prompt": run.prompt,
-        "transitions": [str(item.reason) for item in run.transitions],
-        "terminal": None if run.end is None else run.end.reason.value,
-        "ok": False if run.end is None else run.end.ok,
-        "why": "the run was never finished" if run.end is None else run.end.why,
-    }
+def _against(revision: str, files: list[str], wishes: ReplayWishes) -> int:
+    from stepfold.adapters.replay.against import RevisionError, compare_with
+
+    good = 0
+    try:
+        with _progress(len(files), wishes.json) as advance:
+            for one in compare_with(revision, files):
+                good += not one.entry
+                if wishes.json:
+                    print(jsons.dumps(attrs.asdict(one), ensure_ascii=False), flush=True)
+                elif one.entry or not wishes.quiet:
+                    print(one.line(revision))
+                advance()
+    except (RevisionError, RecordingError) as error:
+        raise Problem(str(error)) from error
+    if len(files) > 1 and not wishes.json:
+        print(f"{len(files)} recordings: {good} the same as {revision}, {len(files) - good} not")
+    return OK if good == len(files) else FAILED
 
 
-def _print(folded: Folded) -> None:
-    recording = folded.recording
-    torn = f", {recording.torn} bytes of a torn last line left out" if recording.torn else ""
-    print(f"{folded.path}: {len(recording.events)} events{torn}, state {digest(folded.state)[:12]}")
-    for run in folded.runs:
-        print(f"   prompt: {line_of(run.prompt)}")
-        for item in run.transitions:
-            print(f"-- {transition_line(item.reason, item.count, item.turn)}")
-        print(f"== {'not finished' if run.end is None else end_line(run.end)}")
-    if folded.problem is not None:
-        number, field, words = folded.problem
-        print(f"   does not replay: event {number}, {field}: {words}")
+def _changes(path: Path) -> dict[str, Any]:
+    try:
+        return dict(read_settings(path).values)
+    except ConfigFileError as error:
+        raise Problem(str(error)) from error
+
+
+def _first(path: str) -> Recording | None:
+    try:
+        return read_recording(path)
+    except RecordingError:  # told by its own report
+        return None
+
+
+def _difference(first: Recording | None, report: Report) -> Difference | None:
+    if first is None or "error" in report.plain:
+        return None
+    return compare(first, read_recording(report.path))
+
+
+def _print(
+    report: Report, wishes: ReplayWishes, first: Recording | None, difference: Difference | None
+) -> None:
+    if wishes.json:
+        data = dict(report.plain)
+        if wishes.same and "error" not in data:
+            words = None if difference is None else {"words": str(difference)}
+            data["difference"] = None if difference is None else attrs.asdict(difference) | (words or {})
+        print(jsons.dumps(data, ensure_ascii=False), flush=True)
+        return
+    if report.unreadable and "error" in report.plain:
+        print(f"stepfold: {line_of(report.plain['error'], 1_000)}", file=sys.stderr, flush=True)
+        return
+    if not (wishes.quiet and report.ok and difference is None):
+        for line in report.lines:
+            print(line)
+    if difference is not None and first is not None:
+        print(f"   differs from {wishes.files[0]} at {line_of(str(difference), 400)}")
+
+
+@contextmanager
+def _pool(workers: int, files: int) -> Iterator[Executor | None]:
+    """Yield processes, where they pay; broken off, they end at once."""
+    if workers == 1 or files <= FEW:
+        yield None
+        return
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        yield pool
+    except BaseException:
+        for process in (pool._processes or {}).values():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _progress(files: int, json: bool) -> Iterator[Any]:
+    """Show how far it is, on a terminal."""
+    if json or files <= FEW or not sys.stderr.isatty():
+        with nullcontext():
+            yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replaying", total=files)
+        yield lambda: bar.advance(task)

@@ -12,7 +12,6 @@ import attrs
 
 from stepfold.adapters.cli.commands.explain import explain
 from stepfold.adapters.cli.commands.model import Vendor, limits_of, vendor
-from stepfold.adapters.cli.commands.replay import fold_recording
 from stepfold.adapters.cli.commands.stop_hooks import command_hooks
 from stepfold.adapters.cli.exits import FAILED, INTERRUPTED, Problem, exit_code
 from stepfold.adapters.cli.terminal.asking import AskOnTerminal, is_terminal, nobody
@@ -21,7 +20,8 @@ from stepfold.adapters.cli.terminal.stopping import stopping
 from stepfold.adapters.cli.terminal.view import View
 from stepfold.adapters.codec import CodecError, dump_start
 from stepfold.adapters.config_file import ConfigFileError, Settings, read_settings
-from stepfold.adapters.recording import Recording, RecordingError
+from stepfold.adapters.recording import Recording, RecordingError, read_recording
+from stepfold.adapters.replay.folding import fold_recording
 from stepfold.adapters.tools.content import clean
 from stepfold.adapters.tools.permission import CanUseTool
 from stepfold.adapters.tools.rules import Rules
@@ -130,12 +130,13 @@ def _resumed(wishes: Wishes, prompt: str | None) -> Recording | None:
     if wishes.model is not None:
         raise Problem("--model and --resume exclude each other: a recording keeps its model")
     try:
-        folded = fold_recording(wishes.resume)
+        folded, recording = fold_recording(wishes.resume), read_recording(wishes.resume)
     except RecordingError as error:
         raise Problem(str(error)) from error
-    if folded.problem is not None:
-        number, field, words = folded.problem
-        raise Problem(f"{wishes.resume}: it does not replay: event {number}, {field}: {words}")
+    if (found := folded.divergence) is not None and found.unfit:
+        raise Problem(
+            f"{wishes.resume}: it does not replay: event {found.entry}, {found.field}: {found.words}"
+        )
     unfinished = bool(folded.runs) and folded.state.end is None
     if prompt is not None and unfinished and prompt != folded.runs[-1].prompt:
         raise Problem(
@@ -143,7 +144,7 @@ def _resumed(wishes: Wishes, prompt: str | None) -> Recording | None:
         )
     if prompt is None and not folded.runs:
         raise Problem(f"{wishes.resume}: it holds no run to go on with; give a prompt to begin one")
-    return folded.recording
+    return recording
 
 
 def _check_record(path: Path | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import attrs
 
 from stepfold.adapters.codec import CodecError, dump_event
-from stepfold.adapters.recording import event_line, header_line
+from stepfold.adapters.recording.writing import recording_bytes
 from stepfold.adapters.testing.writing.scenario_text import scenario_text
 from stepfold.adapters.testing.writing.transcript import course, steps_of, transcript
 from stepfold.effects.ports import Start
@@ -70,9 +70,7 @@ def write_finding(
     steps = steps_of(begun, map(written, events))
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "finding"
     recording = folder / f"{stem}.jsonl"
-    lines = [header_line(begun)]
-    lines += [event_line(number, dump_event(one.event)) for number, one in enumerate(steps, 1)]
-    _replace(recording, b"".join(lines))
+    _replace(recording, recording_bytes(begun, ((one.event, one.state, one.effects) for one in steps)))
     scenario, exact = None, False
     if any(isinstance(one.event, RunStarted) for one in steps):
         made = transcript(begun, steps, title=" ".join(title.split()) or stem, about=about)
