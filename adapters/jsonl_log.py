@@ -90,6 +90,8 @@ class JsonlLog:
 
     def _read_and_repair(self) -> Recording | None:
         content = self.path.read_bytes()
+        if content.startswith(b"\x1f\x8b"):
+            raise RecordingError(f"{self.path}: it is packed; unpack it to go on with it (gunzip)")
         recording = parse_recording(content, str(self.path))
         whole = recording.length if recording is not None else 0
         if whole < len(content):

@@ -133,11 +133,13 @@ def fixed_tokens(config: Config, specs: Sequence[ToolSpec]) -> int:
     return -(-sum(map(len, written)) // CHARS_PER_TOKEN)
 
 
-def file_log(path: str | os.PathLike[str]) -> Log:
-    """Return the log in a file; raises ``RecordingError``."""
+def file_log(
+    path: str | os.PathLike[str], *, deltas: bool = False, redact: Callable[[str], str] | None = None
+) -> Log:
+    """Return the log in a file, see ``JsonlLog``; raises ``RecordingError``."""
     from stepfold.adapters.jsonl_log import JsonlLog
 
-    return JsonlLog(path)
+    return JsonlLog(path, deltas=deltas, redact=redact)
 
 
 def file_reader(folder: Path) -> Callable[[tuple[str, ...]], list[tuple[str, str]]]:

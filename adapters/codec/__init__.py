@@ -17,9 +17,11 @@ from stepfold.adapters.codec.convert import (
     start_from,
 )
 from stepfold.adapters.codec.digest import canonical, digest
+from stepfold.adapters.codec.tags import EVENTS as EVENT_TAGS
 from stepfold.adapters.codec.tags import SCHEMA
 
 __all__ = [
+    "EVENT_TAGS",
     "SCHEMA",
     "CodecError",
     "canonical",

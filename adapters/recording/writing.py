@@ -68,7 +68,7 @@ class Writer:
         if redact is not None and outcomes and kept is not None:
             self._shadow = _folded(kept)
 
-    def header(self, begun: Start) -> bytes:
+    def header(self, begun: Start, forked_from: dict[str, Any] | None = None) -> bytes:
         """Return the header line; raises ``CodecError``."""
         keeps = {
             OUTCOMES: self._outcomes,
@@ -76,7 +76,8 @@ class Writer:
             DELTAS: self._deltas,
             REDACTED: self._redact is not None,
         }
-        return header_line(self._cleared(begun), keeps=tuple(name for name, kept in keeps.items() if kept))
+        names = tuple(name for name, kept in keeps.items() if kept)
+        return header_line(self._cleared(begun), keeps=names, forked_from=forked_from)
 
     def begin(self, begun: Start) -> None:
         """Note that the header is written."""
@@ -161,19 +162,25 @@ def _folded(kept: Recording) -> State | None:
     return state
 
 
-def recording_bytes(begun: Start, steps: Iterable[tuple[Event, State, tuple[Effect, ...]]]) -> bytes:
+def recording_bytes(
+    begun: Start,
+    steps: Iterable[tuple[Event, State, tuple[Effect, ...]]],
+    *,
+    forked_from: dict[str, Any] | None = None,
+) -> bytes:
     """
     Return the contents of a recording's file, with what each step came to.
 
     Args:
         begun: What its first run starts from.
         steps: Each event with the state after it and what it ordered, as ``trace`` yields them.
+        forked_from: See ``Header``.
 
     Raises:
         CodecError: An event does not go into JSON.
     """
     writer = Writer(outcomes=True, digests=False, deltas=False, redact=None, kept=None)
-    lines = [writer.header(begun)]
+    lines = [writer.header(begun, forked_from)]
     writer.begin(begun)
     before = start(begun.messages, begun.tools, begun.collapses)
     for event, after, effects in steps:

@@ -53,7 +53,8 @@ def test_json_is_one_object_a_file(recording: Path) -> None:
 
     one, other = (json.loads(line) for line in ended.out.splitlines())
     assert one == other
-    assert {"recording", "ok", "events", "torn", "compared", "version", "runs", "digest", "difference"} == set(one)
+    assert {"recording", "ok", "events", "torn", "compared", "version"} <= set(one)
+    assert {"runs", "digest", "difference"} <= set(one)
     run = one["runs"][0]
     assert (run["terminal"], run["transitions"], run["ok"]) == ("max_turns", ["next_turn"], False)
 

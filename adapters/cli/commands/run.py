@@ -21,6 +21,7 @@ from stepfold.adapters.cli.terminal.view import View
 from stepfold.adapters.codec import CodecError, dump_start
 from stepfold.adapters.config_file import ConfigFileError, Settings, read_settings
 from stepfold.adapters.recording import Recording, RecordingError, read_recording
+from stepfold.adapters.recording.redaction import common_secrets
 from stepfold.adapters.replay.folding import fold_recording
 from stepfold.adapters.tools.content import clean
 from stepfold.adapters.tools.permission import CanUseTool
@@ -28,7 +29,7 @@ from stepfold.adapters.tools.rules import Rules
 from stepfold.adapters.wiring import DEFAULT_MODEL, file_log, vendor_model, wired
 from stepfold.effects import Handle, LogMismatch
 from stepfold.effects import run as run_loop
-from stepfold.effects.ports import Hooks, Start
+from stepfold.effects.ports import Hooks, Log, Start
 from stepfold.engine import Config, ConfigError
 from stepfold.engine.config import ModelSpec
 
@@ -48,6 +49,8 @@ class Wishes:
     config: Path | None = None
     record: Path | None = None
     resume: Path | None = None
+    deltas: bool = False
+    redact: bool = False
     allow_all: bool = False
     quiet: bool = False
     explain: bool = False
@@ -64,7 +67,7 @@ def run_command(wishes: Wishes) -> int:
         return explain(settings, wishes.config, wishes.model, begun, wishes.json)
     prompt = _prompt(wishes)
     resumed = _resumed(wishes, prompt)
-    _check_record(wishes.record)
+    _check_record(wishes)
     client = vendor()
     try:
         return asyncio.run(_session(wishes, settings, prompt, resumed, client))
@@ -147,8 +150,11 @@ def _resumed(wishes: Wishes, prompt: str | None) -> Recording | None:
     return recording
 
 
-def _check_record(path: Path | None) -> None:
+def _check_record(wishes: Wishes) -> None:
+    path = wishes.record
     if path is None:
+        if wishes.resume is None and (wishes.deltas or wishes.redact):
+            raise Problem("--deltas and --redact go with --record or --resume: there is no recording to keep")
         return
     if path.is_dir():
         raise Problem(f"--record: {path} is a folder; wanted the name of a new file")
@@ -206,7 +212,7 @@ async def _run(wishes: Wishes, settings: Settings, prompt: str | None, config: C
     try:
         with view, stopping(handle, _this_task(), view.say):
             path = wishes.record or wishes.resume
-            log = options["log"] = None if path is None else file_log(path)
+            log = options["log"] = None if path is None else _log(path, wishes)
             view.wait_for("the model")
             result = await run_loop(prompt, on_item=view.show, handle=handle, **options)
             view.finish(result)
@@ -214,6 +220,11 @@ async def _run(wishes: Wishes, settings: Settings, prompt: str | None, config: C
         if log is not None:
             await log.close()
     return exit_code(result.end)
+
+
+def _log(path: Path, wishes: Wishes) -> Log:
+    redact = common_secrets if wishes.redact else None
+    return file_log(path, deltas=wishes.deltas, redact=redact)
 
 
 def _hooks(config: Config, settings: Settings, folder: Path | None) -> Hooks:

@@ -34,6 +34,13 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(parser=to_read, metavar="FILE", help="Go on with this recording.")
     ] = None,
+    deltas: Annotated[
+        bool, typer.Option("--deltas", help="Keep the pieces of streams in the recording, too.")
+    ] = False,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Keep no keys, mail addresses and home folders in the recording."),
+    ] = False,
     allow_all: Annotated[
         bool, typer.Option("--allow-all", help="Run every tool without asking, but those that a rule denies.")
     ] = False,
@@ -54,6 +61,8 @@ def run(
             config=config,
             record=record,
             resume=resume,
+            deltas=deltas,
+            redact=redact,
             allow_all=allow_all,
             quiet=quiet,
             explain=explain,

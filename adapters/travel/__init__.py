@@ -1,0 +1,1 @@
+"""Recordings looked into: what happened, how it stood at a place, what else could follow, where two part."""
