@@ -134,7 +134,7 @@ def thinking(model: str, on: bool, max_tokens: int) -> Wire | None:
     if found is None:
         return None
     match found.thinks, on:
-        case (Thinks.ALWAYS | Thinks.ADAPTIVE), True:
+        case ((Thinks.ALWAYS | Thinks.ADAPTIVE), True):
             return {"type": "adaptive"}
         case Thinks.ADAPTIVE, False:
             return {"type": "disabled"}

@@ -307,4 +307,3 @@ class _Case:
             return PermissionAnswered(order.id, allowed=False, words=clean(self.refusal), stop=self.stop)
         changed = self.call.input if self.call.input != order.call.input else None
         return PermissionAnswered(order.id, allowed=True, input=changed)
-

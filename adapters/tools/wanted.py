@@ -40,9 +40,7 @@ FLAG_OR_FUNCTION: Final = wants(
     "True, False or a function (arguments) -> bool", lambda value: type(value) is bool or callable(value)
 )
 FUNCTION: Final = wants("a function", callable)
-FUNCTION_OR_NOTHING: Final = wants(
-    "a function or nothing", lambda value: value is None or callable(value)
-)
+FUNCTION_OR_NOTHING: Final = wants("a function or nothing", lambda value: value is None or callable(value))
 FUNCTIONS: Final = wants("a table: functions by name", _is_table_of_functions)
 TABLE_OR_NOTHING: Final = wants(
     "a table of arguments or nothing", lambda value: value is None or isinstance(value, Mapping)

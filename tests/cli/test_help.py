@@ -45,7 +45,9 @@ from tests.cli.process import environment, told
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
+COMMANDS = [
+    command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+]
 NO = Failure(FailureKind.OTHER)
 ENDS: list[tuple[End, int]] = [
     (Completed(Ending.END_TURN), 0),

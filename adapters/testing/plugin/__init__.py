@@ -151,4 +151,3 @@ def recording(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Record
     made = recordings_of(request.node.nodeid, request.config, tmp_path)
     yield made
     made.close()
-

@@ -220,4 +220,3 @@ def _difference(recorded: CallModel, order: CallModel) -> str:
 def _short(message: Any) -> str:
     text = repr(message)
     return text if len(text) <= 300 else f"{text[:300]}..."
-

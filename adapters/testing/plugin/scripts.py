@@ -33,6 +33,8 @@ class Scripts:
 
     def stepfold_heard(self) -> list[object]:
         """Return what the report of a failed test tells: what was wanted, call by call."""
-        wanted = [f"model {number}: {len(model.calls)} calls, {len(model.answers)} answers"
-                  for number, model in enumerate(self._made, 1)]
+        wanted = [
+            f"model {number}: {len(model.calls)} calls, {len(model.answers)} answers"
+            for number, model in enumerate(self._made, 1)
+        ]
         return [f"scripts:     {each}" for each in wanted]

@@ -164,9 +164,7 @@ def _compaction(world: World, pick: Pick) -> f.Compaction:
     return f.Summary(pick(world.done.summaries), pick((None, *world.done.summary_tokens)))
 
 
-def _acts(
-    world: World, calls: Sequence[str], hooks: Sequence[f.Hook], pick: Pick
-) -> Sequence[f.Act]:
+def _acts(world: World, calls: Sequence[str], hooks: Sequence[f.Hook], pick: Pick) -> Sequence[f.Act]:
     deeds: list[f.Deed] = []
     if world.has(Fault.ABORTS):
         deeds += [f.Abort(AbortKind.HARD), f.Abort(AbortKind.SUBMIT)]

@@ -76,4 +76,3 @@ def _answer(blocks: tuple[Block, ...], end: Event | None) -> Answer:
 
 def _open(text: str) -> Text | None:
     return Text(text) if text else None
-

@@ -88,9 +88,7 @@ def _tool(spec: ToolSpec, seen: _Seen, tool_ms: int) -> f.Tool:
         name=spec.name,
         outcomes=outcomes or (DEFAULT,),
         safe=facts.safe,
-        timing=f.Timing(
-            tool_ms, never=bool(seen.outcomes) and not answered, interrupt=facts.interrupt
-        ),
+        timing=f.Timing(tool_ms, never=bool(seen.outcomes) and not answered, interrupt=facts.interrupt),
         rule=_rule(facts, seen.allowed),
         max_result_chars=spec.max_result_chars,
         stop=seen.stop,

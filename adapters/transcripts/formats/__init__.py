@@ -1,0 +1,1 @@
+"""One module a family of formats: how a file is recognised, and what its records mean."""
