@@ -38,6 +38,7 @@ AGENT_SDK: Final[Mapping[str, Terminal | None]] = MappingProxyType(
 
 WORDS: Final[Mapping[str, Mapping[str, Terminal | None]]] = MappingProxyType(
     {
+        "stepfold": {reason.value: reason for reason in Terminal},
         "claude-code": AGENT_SDK,
         "stream-json": {
             **AGENT_SDK,

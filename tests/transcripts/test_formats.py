@@ -360,7 +360,7 @@ def test_the_table_of_ends_is_total() -> None:
     assert set(SDK) == set(endings.AGENT_SDK)
     assert {*Terminal} <= set(endings.AGENT_SDK.values())
     for format, words in endings.WORDS.items():
-        assert format in {each.name for each in FORMATS}
+        assert format in {"stepfold", *(each.name for each in FORMATS)}
         assert all(endings.known(format, word) for word in words)
     assert None is endings.terminal_of("codex", "quite new")
     assert not endings.known("codex", "quite new")
@@ -497,7 +497,7 @@ def test_no_record_breaks_a_reader(format: Any, data: st.DataObject) -> None:
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    """Ten times as many records take the same memory, ids apart."""
+    """Ten times as many records take hardly more memory, ids apart."""
 
     def peak(times: int) -> int:
         path = tmp_path / f"{times}.jsonl"
@@ -513,7 +513,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         tracemalloc.stop()
         return most
 
-    assert peak(2_000) < 1.5 * peak(200)
+    assert peak(2_000) - peak(200) < 250_000  # of 25 MB more
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,9 @@ def read(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterator[Item]:
             continue
         if name:
             seen.add(name)
-        where = place_of(record, line)
-        if kind in ("user", "assistant") and where.session and where.session != session:
-            session = where.session
+        where = place_of(record, line, session)
+        begun, session = session, where.session
+        if kind in ("user", "assistant") and session != begun:
             yield Began(where, text(nested(record, "message"), "model"), (), text(record, "version"))
         match kind:
             case "user":
@@ -94,12 +94,12 @@ def read(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterator[Item]:
                 counts.skip(kind)
 
 
-def place_of(record: dict[str, Any], line: int) -> Place:
-    """Return where a record stands."""
+def place_of(record: dict[str, Any], line: int, session: str) -> Place:
+    """Return where a record stands; one that names no session belongs to the one before."""
     chain = text(record, "parent_tool_use_id")
     if record.get("isSidechain") is True:
         chain = text(record, "agentId") or "sidechain"
-    session = text(record, "sessionId") or text(record, "session_id")
+    session = text(record, "sessionId") or text(record, "session_id") or session
     return Place(line, sound(session), sound(chain), time_ms(record.get("timestamp")))
 
 
