@@ -164,6 +164,11 @@ class JsonlLog:
         finally:
             self._let_go()
 
+    def let_go(self) -> None:
+        """Let go of the file as it is, without writing or removing anything."""
+        self._open = False
+        self._let_go()
+
     def _write(self, line: bytes) -> None:
         if not self._open or self._broken:
             raise OSError(errno.EIO, self._broken or "the log is closed", str(self.path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,7 +112,14 @@ def fold_recording(path: str | Path) -> Folded:
     return folded
 
 
-def _fold(folded: Folded, entries: Entries) -> None:
+def fold_again(recording: Recording, name: str) -> Folded:
+    """Fold a recording that was read; *name* stands for its file."""
+    folded = Folded(name, recording.begun, recording.header, recording.state(), torn=recording.torn)
+    _fold(folded, zip(recording.events, recording.outcomes, strict=True))
+    return folded
+
+
+def _fold(folded: Folded, entries: Iterable[tuple[Event, Outcome]]) -> None:
     config, prints = folded.begun.config, Fingerprints()
     digests = DIGESTS in folded.header.keeps
     state, number = folded.state, 0

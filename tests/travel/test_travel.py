@@ -1,4 +1,4 @@
-"""What only this file catches: a timeline that hides something, a fork that does a thing twice, a diff that errs."""
+"""What only this file catches: a timeline that hides something, a fork that repeats, a diff that errs."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import attrs
 
 from stepfold.adapters.cli.commands.explain import explain
 from stepfold.adapters.cli.commands.model import Vendor, limits_of, vendor
+from stepfold.adapters.cli.commands.sessions import session_store
 from stepfold.adapters.cli.commands.stop_hooks import command_hooks
 from stepfold.adapters.cli.exits import FAILED, INTERRUPTED, Problem, exit_code
 from stepfold.adapters.cli.terminal.asking import AskOnTerminal, is_terminal, nobody
@@ -22,7 +23,8 @@ from stepfold.adapters.codec import CodecError, dump_start
 from stepfold.adapters.config_file import ConfigFileError, Settings, read_settings
 from stepfold.adapters.recording import Recording, RecordingError, read_recording
 from stepfold.adapters.recording.redaction import common_secrets
-from stepfold.adapters.replay.folding import fold_recording
+from stepfold.adapters.replay.folding import fold_again
+from stepfold.adapters.sessions.port import SessionError
 from stepfold.adapters.tools.content import clean
 from stepfold.adapters.tools.permission import CanUseTool
 from stepfold.adapters.tools.rules import Rules
@@ -49,6 +51,7 @@ class Wishes:
     config: Path | None = None
     record: Path | None = None
     resume: Path | None = None
+    session: str | None = None
     deltas: bool = False
     redact: bool = False
     allow_all: bool = False
@@ -73,7 +76,7 @@ def run_command(wishes: Wishes) -> int:
         return asyncio.run(_session(wishes, settings, prompt, resumed, client))
     except asyncio.CancelledError:
         raise Problem("given up: the run was cut off; --resume goes on with it", INTERRUPTED) from None
-    except (LogMismatch, RecordingError, ConfigError) as error:
+    except (LogMismatch, RecordingError, SessionError, ConfigError) as error:
         raise Problem(str(error)) from error
     except CodecError as error:
         raise Problem(f"the run cannot be recorded, and was cut off: {error}", FAILED) from error
@@ -109,7 +112,7 @@ def _check_names(wishes: Wishes) -> None:
 
 def _prompt(wishes: Wishes) -> str | None:
     if wishes.prompt is None:
-        if wishes.resume is None:
+        if wishes.resume is None and wishes.session is None:
             raise Problem("a prompt is missing: stepfold run PROMPT, or - to read it from the input")
         return None
     if not (text := clean(_input() if wishes.prompt == "-" else wishes.prompt)).strip():
@@ -126,28 +129,38 @@ def _input() -> str:
 
 
 def _resumed(wishes: Wishes, prompt: str | None) -> Recording | None:
-    if wishes.resume is None:
-        return None
-    if wishes.record is not None:
+    if wishes.record is not None and wishes.resume is not None:
         raise Problem("--record and --resume exclude each other: --resume writes to its own file")
+    if wishes.session is not None and (wishes.record or wishes.resume or wishes.deltas or wishes.redact):
+        raise Problem("--session goes with none of --record, --resume, --deltas and --redact")
+    kept = _kept(wishes)
+    if kept is None:
+        return None
+    name, recording = kept
     if wishes.model is not None:
-        raise Problem("--model and --resume exclude each other: a recording keeps its model")
-    try:
-        folded, recording = fold_recording(wishes.resume), read_recording(wishes.resume)
-    except RecordingError as error:
-        raise Problem(str(error)) from error
+        raise Problem(f"{name}: --model excludes it: a recording keeps its model")
+    folded = fold_again(recording, name)
     if (found := folded.divergence) is not None and found.unfit:
-        raise Problem(
-            f"{wishes.resume}: it does not replay: event {found.entry}, {found.field}: {found.words}"
-        )
+        raise Problem(f"{name}: it does not replay: event {found.entry}, {found.field}: {found.words}")
     unfinished = bool(folded.runs) and folded.state.end is None
     if prompt is not None and unfinished and prompt != folded.runs[-1].prompt:
-        raise Problem(
-            f"{wishes.resume}: its last run is not finished; leave out the prompt to finish it first"
-        )
+        raise Problem(f"{name}: its last run is not finished; leave out the prompt to finish it first")
     if prompt is None and not folded.runs:
-        raise Problem(f"{wishes.resume}: it holds no run to go on with; give a prompt to begin one")
+        raise Problem(f"{name}: it holds no run to go on with; give a prompt to begin one")
     return recording
+
+
+def _kept(wishes: Wishes) -> tuple[str, Recording] | None:
+    """Return what is gone on with, and its name; None: a run begins anew."""
+    try:
+        if wishes.session is not None:
+            with session_store() as store:
+                if wishes.session not in {info.name for info in store.sessions()}:
+                    return None
+                return f"session {wishes.session!r}", store.recording(wishes.session)
+        return None if wishes.resume is None else (str(wishes.resume), read_recording(wishes.resume))
+    except (RecordingError, SessionError) as error:
+        raise Problem(str(error)) from error
 
 
 def _check_record(wishes: Wishes) -> None:
@@ -190,12 +203,20 @@ async def _session(
 ) -> int:
     try:
         config = resumed.begun.config if resumed else await _config(wishes, settings, client)
-        return await _run(wishes, settings, prompt, config, client)
+        return await _run(wishes, settings, prompt, config, client, resumed=resumed is not None)
     finally:
         await client.close()
 
 
-async def _run(wishes: Wishes, settings: Settings, prompt: str | None, config: Config, client: Vendor) -> int:
+async def _run(
+    wishes: Wishes,
+    settings: Settings,
+    prompt: str | None,
+    config: Config,
+    client: Vendor,
+    *,
+    resumed: bool,
+) -> int:
     view = JsonView(sys.stdout) if wishes.json else View(sys.stdout, quiet=wishes.quiet)
     options = wired(
         model=vendor_model(config, client.client),
@@ -205,14 +226,13 @@ async def _run(wishes: Wishes, settings: Settings, prompt: str | None, config: C
         can_use_tool=_asking(view),
         stop_hooks=_hooks(config, settings, wishes.folder),
     )
-    if wishes.resume is not None:
+    if resumed:
         options["config"] = None  # what was recorded stands
     handle = Handle()
     log = None
     try:
         with view, stopping(handle, _this_task(), view.say):
-            path = wishes.record or wishes.resume
-            log = options["log"] = None if path is None else _log(path, wishes)
+            log = options["log"] = _log(wishes)
             view.wait_for("the model")
             result = await run_loop(prompt, on_item=view.show, handle=handle, **options)
             view.finish(result)
@@ -222,7 +242,12 @@ async def _run(wishes: Wishes, settings: Settings, prompt: str | None, config: C
     return exit_code(result.end)
 
 
-def _log(path: Path, wishes: Wishes) -> Log:
+def _log(wishes: Wishes) -> Log | None:
+    if wishes.session is not None:
+        with session_store() as store:
+            return store.open(wishes.session)
+    if (path := wishes.record or wishes.resume) is None:
+        return None
     redact = common_secrets if wishes.redact else None
     return file_log(path, deltas=wishes.deltas, redact=redact)
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from stepfold.adapters.cli.typed import agents, checks, fuzzing, recordings, transcripts, travel
+from stepfold.adapters.cli.typed import agents, checks, fuzzing, recordings, sessions, transcripts, travel
 
 app = typer.Typer(
     add_completion=False,
@@ -46,6 +46,7 @@ app.command()(recordings.replay)
 app.command()(travel.show)
 app.command(short_help="Begin a new recording with the first entries of another.")(travel.fork)
 app.command(short_help="Print where two recordings part, and where they meet again.")(travel.diff)
+app.add_typer(sessions.app, name="sessions")
 app.command("import", short_help="Turn transcripts of other agents into recordings.")(transcripts.import_)
 app.command(short_help="Find what went wrong in recordings and transcripts.")(transcripts.lint)
 app.command(short_help="Play scenario files and compare.")(checks.check)

@@ -34,6 +34,10 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(parser=to_read, metavar="FILE", help="Go on with this recording.")
     ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Keep the run in this session, or go on with it (docs/cli.md)."),
+    ] = None,
     deltas: Annotated[
         bool, typer.Option("--deltas", help="Keep the pieces of streams in the recording, too.")
     ] = False,
@@ -61,6 +65,7 @@ def run(
             config=config,
             record=record,
             resume=resume,
+            session=session,
             deltas=deltas,
             redact=redact,
             allow_all=allow_all,
