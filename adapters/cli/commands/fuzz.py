@@ -1,10 +1,11 @@
-"""``stepfold fuzz``: the engine, a config or an agent under an adversary."""
+"""``stepfold fuzz`` and ``museum``: the engine, a config or an agent under an adversary; faults of real loops."""
 
 from __future__ import annotations
 
 import json as jsons
 import multiprocessing
 import sys
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,11 +16,15 @@ import attrs
 from stepfold.adapters.cli.exits import FAILED, OK, Problem
 from stepfold.adapters.fuzzing.corpus import keep_corpus, read_corpus
 from stepfold.adapters.fuzzing.findings.found import Found, found
+from stepfold.adapters.fuzzing.museum.catalogue import EXHIBITS
+from stepfold.adapters.fuzzing.museum.visit import visits
 from stepfold.adapters.fuzzing.session import Total, Wanted, fuzz, player_of
 from stepfold.adapters.fuzzing.summary import lines, page, plain, progress
 from stepfold.adapters.fuzzing.targets.live import LiveDriver
 from stepfold.adapters.fuzzing.targets.target import BadTarget
 from stepfold.adapters.testing.world import ALL_FAULTS, Fault
+
+SHORT = 8  # events
 
 
 @attrs.frozen(kw_only=True)
@@ -134,3 +139,26 @@ def _told(status: Any) -> Any:
             status.update(progress(total))
 
     return told
+
+
+# ------------------------------------------------------------------------ museum
+
+
+def museum_command(names: Sequence[str], *, seconds: float, seed: int, listed: bool, json: bool) -> int:
+    """Visit exhibits; 0 each was found, 1 one was not; raises ``Problem`` for a name that is none."""
+    unknown = [name for name in names if name not in EXHIBITS]
+    if unknown:
+        raise Problem(f"{unknown[0]}: there is no such exhibit; --list names them")
+    chosen = [EXHIBITS[name] for name in names] or list(EXHIBITS.values())
+    if listed:
+        for exhibit in chosen:
+            print(f"{exhibit.name}\n    {exhibit.story}\n    Planted: {exhibit.planted}.")
+        return OK
+    found = short = 0
+    for one in visits(chosen, seconds=seconds, seed=seed):
+        print(jsons.dumps(one.json(), ensure_ascii=False) if json else one.line(), flush=True)
+        found += one.found
+        short += one.found and len(one.events) <= SHORT
+    if not json:
+        print(f"{len(chosen)} exhibits: {found} found, {short} of them in {SHORT} events or fewer")
+    return OK if found == len(chosen) else FAILED

@@ -10,6 +10,14 @@ import typer
 from stepfold.adapters.cli.paths import to_make, to_read
 from stepfold.adapters.cli.typed.options import Json
 
+Session = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Keep the run in this session, or go on with it.")
+]
+Deltas = Annotated[bool, typer.Option("--deltas", help="Keep the pieces of streams in the recording, too.")]
+Redact = Annotated[
+    bool, typer.Option("--redact", help="Keep no keys, mail addresses and home folders in the recording.")
+]
+
 
 def run(
     prompt: Annotated[
@@ -34,17 +42,9 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(parser=to_read, metavar="FILE", help="Go on with this recording.")
     ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Keep the run in this session, or go on with it (docs/cli.md)."),
-    ] = None,
-    deltas: Annotated[
-        bool, typer.Option("--deltas", help="Keep the pieces of streams in the recording, too.")
-    ] = False,
-    redact: Annotated[
-        bool,
-        typer.Option("--redact", help="Keep no keys, mail addresses and home folders in the recording."),
-    ] = False,
+    session: Session = None,
+    deltas: Deltas = False,
+    redact: Redact = False,
     allow_all: Annotated[
         bool, typer.Option("--allow-all", help="Run every tool without asking, but those that a rule denies.")
     ] = False,

@@ -70,6 +70,6 @@ def museum(
     json: Json = False,
 ) -> int:
     """Plant faults of real loops, one at a time, and fuzz each until it is found (docs/fuzzing.md)."""
-    from stepfold.adapters.cli.commands.museum import museum_command
+    from stepfold.adapters.cli.commands.fuzz import museum_command
 
     return museum_command(names or [], seconds=seconds, seed=seed, listed=listed, json=json)
