@@ -114,8 +114,8 @@ class JsonlLog:
             self._sync()
             if self._fsync:
                 _sync_folder(self.path.parent)
-        assert self._writer.begun is not None
-        return self._writer.begun
+            return start  # the run goes on with the true one
+        return self._writer.taken_up(start)
 
     async def append(self, event: Event, *, durable: bool) -> None:
         """

@@ -85,6 +85,13 @@ class Writer:
         if self._redact is not None and self._outcomes:
             self._shadow = start(self.begun.messages, self.begun.tools, self.begun.collapses)
 
+    def taken_up(self, wanted: Start) -> Start:
+        """Return what is kept; with the Config that is wanted, if redacted it is the one that is kept."""
+        assert self.begun is not None
+        if self._redact is not None and self._cleared(wanted).config == self.begun.config:
+            return attrs.evolve(self.begun, config=wanted.config)
+        return self.begun
+
     def _cleared(self, begun: Start) -> Start:
         if self._redact is None:
             return begun

@@ -1,4 +1,4 @@
-"""``stepfold fuzz`` and ``museum``: the engine, a config or an agent under an adversary; faults of real loops."""
+"""``stepfold fuzz`` and ``museum``: an adversary for the engine, a config or an agent; faults of real loops."""
 
 from __future__ import annotations
 
