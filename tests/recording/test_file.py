@@ -1,4 +1,4 @@
-"""What only this file catches: an old file that is not read, a newer one that is, and what is no recording."""
+"""What only this file catches: an old file that is not read, a newer one that is, what is no recording."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_one_log_at_a_time(store: Sessions, make: Make) -> None:
     ran(store, "a", "go", "done")
     log, other = store.open("a"), make()
     for use in (other.open, other.delete, lambda name: other.rename(name, "b")):
-        with pytest.raises(SessionError, match="session 'a': .*another log, of this or another"):
+        with pytest.raises(SessionError, match=r"session 'a': .*another log, of this or another"):
             use("a")
     free = other.open("c")
     asyncio.run(free.close())

@@ -1,4 +1,4 @@
-"""``stepfold fuzz`` and ``museum``: an adversary for the engine, a config or an agent; faults of real loops."""
+"""``stepfold fuzz`` and ``museum``: an adversary for the engine, a config or an agent; real faults."""
 
 from __future__ import annotations
 
