@@ -40,7 +40,15 @@ def test_the_figures_of_fuzzing_as_json() -> None:
     assert told["two_processes"] > 0
 
 
-@pytest.mark.parametrize("name", ["quick", "fuzz"])
+def test_the_figures_of_recordings_as_json() -> None:
+    done = ran("recordings", "--tiny", "--json")
+    assert (0, "") == (done.returncode, done.stderr)
+    told = json.loads(done.stdout)
+    assert {"replay_entries_a_second", "import_mb_a_second", "bytes_an_entry"} <= set(told)
+    assert all(value > 0 for value in told.values())
+
+
+@pytest.mark.parametrize("name", ["quick", "fuzz", "recordings"])
 def test_a_word_that_is_not_known(name: str) -> None:
     done = ran(name, "--fast")
     assert (2, "") == (done.returncode, done.stdout)
