@@ -59,7 +59,10 @@ def differ(left: Any, right: Any, place: str, times: bool) -> tuple[str, Any, An
         for key in sorted({*left, *right}, key=lambda key: (key != "$type", key)):
             if key == "at_ms" and not times:
                 continue
-            found = differ(left.get(key), right.get(key), f"{place}.{key}" if place else key, times)
+            inner = f"{place}.{key}" if place else key
+            if (key in left) != (key in right):
+                return inner, left.get(key), right.get(key)
+            found = differ(left[key], right[key], inner, times)
             if found is not None:
                 return found
         return None

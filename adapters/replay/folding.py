@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import orjson
 
 from stepfold.adapters.recording import (
     Entries,
@@ -155,10 +156,21 @@ def _note(folded: Folded, event: Event, effects: tuple[Effect, ...]) -> None:
 def _parted(folded: Folded, number: int, told: Outcome, now: Outcome) -> Divergence:
     """Return the first field that differs, the plainest ones first."""
     for key in ("answers", "continued", "ended", "effects", "state"):
-        found = differ(told.get(key), now.get(key), key, times=True)
+        one, other = ({key: each[key]} if key in each else {} for each in (told, now))
+        found = differ(one, other, "", times=True)
         if found is not None:
-            return Divergence(number, *found, "", _cause(folded))
+            place, recorded, today = found
+            return Divergence(number, place, _bounded(recorded), today, "", _cause(folded))
     raise AssertionError("outcomes that differ have a field that differs")
+
+
+def _bounded(value: Any) -> Any:
+    """Return what a recording has somewhere, as it is; in words where no program could print it."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return "what is nested too deep to be shown"
+    return value
 
 
 def _cause(folded: Folded) -> str:

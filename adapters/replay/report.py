@@ -101,7 +101,7 @@ def what_parted(folded: Folded) -> str:
 def _short(value: Any) -> str:
     if value is None:
         return "nothing"
-    text = orjson.dumps(value).decode()
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
     return text if len(text) <= LONG else f"{text[:LONG]}…"
 
 

@@ -17,6 +17,13 @@ LONG = "a" * 5_000
 READS_A_PATH = (
     ["check"],
     ["replay"],
+    ["replay", "x", "--config"],
+    ["show"],
+    ["diff", "x"],
+    ["fork", "--at", "1", "--record", "y"],
+    ["import"],
+    ["lint"],
+    ["lint", "x", "--config"],
     ["run", "x", "--config"],
     ["run", "x", "--resume"],
     ["prove", "--config"],
@@ -26,6 +33,10 @@ MAKES_A_PATH = (
     ["run", "x", "--tools"],
     ["demo", "--keep"],
     ["check", "x", "--record"],
+    ["fork", "x", "--at", "1", "--record"],
+    ["import", "x", "--out"],
+    ["lint", "x", "--sarif"],
+    ["sessions", "export", "x", "--record"],
 )
 TAKES_A_PATH = (*READS_A_PATH, *MAKES_A_PATH)
 NO_API = with_key("http://127.0.0.1:9")  # nothing listens there
@@ -103,7 +114,6 @@ def folder(tmp_path: Path) -> Path:
         (["replay", "no.jsonl"], "no.jsonl: No such file or directory"),
         (["replay", "nonsense.jsonl"], "nonsense.jsonl, line 1: it is no recording"),
         (["replay", "damaged.jsonl"], "damaged.jsonl, line 1"),
-        (["replay", "."], ".: Is a directory"),
         (["demo", "--keep", "."], "--keep: . is not empty"),
         (["demo", "--keep", "bad.toml"], "--keep: bad.toml is not a folder"),
         (["graph", "--jsn"], "No such option: --jsn"),

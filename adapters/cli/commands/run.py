@@ -133,12 +133,14 @@ def _resumed(wishes: Wishes, prompt: str | None) -> Recording | None:
         raise Problem("--record and --resume exclude each other: --resume writes to its own file")
     if wishes.session is not None and (wishes.record or wishes.resume or wishes.deltas or wishes.redact):
         raise Problem("--session goes with none of --record, --resume, --deltas and --redact")
+    if wishes.model is not None and wishes.resume is not None:
+        raise Problem("--model and --resume exclude each other: a recording keeps its model")
     kept = _kept(wishes)
     if kept is None:
         return None
     name, recording = kept
     if wishes.model is not None:
-        raise Problem(f"{name}: --model excludes it: a recording keeps its model")
+        raise Problem(f"--model: {name} is there already, and keeps its model")
     folded = fold_again(recording, name)
     if (found := folded.divergence) is not None and found.unfit:
         raise Problem(f"{name}: it does not replay: event {found.entry}, {found.field}: {found.words}")
