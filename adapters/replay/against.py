@@ -68,15 +68,20 @@ class Compared:
         )
 
 
-def compare_with(revision: str, files: Sequence[str]) -> Iterator[Compared]:
+def compare_with(revision: str, files: Sequence[str], repository: Path | None = None) -> Iterator[Compared]:
     """
     Compare this code with *revision* on each of *files*.
+
+    Args:
+        revision: As git names it.
+        files: Recordings.
+        repository: Where it is; None: the one that this package lies in.
 
     Raises:
         RevisionError: There is no such revision, or it cannot be run here.
         RecordingError: A file cannot be read.
     """
-    python = environment_of(revision)
+    python = environment_of(revision, repository)
     for at in range(0, len(files), TOGETHER):
         some = files[at : at + TOGETHER]
         both = zip(some, _told(Path(sys.executable), some), _told(python, some), strict=True)
@@ -108,9 +113,9 @@ def _told(python: Path, files: Sequence[str]) -> list[list[Any]]:
     return lists
 
 
-def environment_of(revision: str) -> Path:
+def environment_of(revision: str, repository: Path | None = None) -> Path:
     """Return the Python of *revision*'s environment, which is made if it is not there."""
-    top = Path(stepfold.engine.__file__).resolve().parent.parent
+    top = repository or Path(stepfold.engine.__file__).resolve().parent.parent
     commit = _git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", of=revision).strip()
     place = _cache() / commit
     python = place / "venv" / "bin" / "python"

@@ -26,6 +26,7 @@ from stepfold.adapters.transcripts.items import (
 from stepfold.engine import Config
 from stepfold.engine.messages import Block, Message, Origin, Role, Text, Thinking, ToolResult, ToolUse
 from tests.cli.test_json import documented
+from tests.recording.played import record_scenarios
 from tests.transcripts.test_formats import SESSION, answer, claude, results, text, use, written
 
 ROOT = Path(__file__).parents[2]
@@ -199,8 +200,7 @@ def test_our_own_recordings_are_read_by_the_same_rules(tmp_path: Path) -> None:
         "failures": "retry-storm",
         "protocol": "orphan-result",
     }
-    scenarios = ROOT / "tests" / "scenarios"
-    assert 0 == check_paths([scenarios], record_dir=tmp_path / "all", out=io.StringIO())
+    record_scenarios(tmp_path / "all")
     rules: dict[str, set[str]] = {}
     for path in sorted((tmp_path / "all").rglob("*.jsonl")):
         name = str(path.relative_to(tmp_path / "all").with_suffix(""))

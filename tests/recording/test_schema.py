@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from stepfold.adapters.recording.schema import recording_schema, text
-from stepfold.adapters.scenarios.check import check_paths
+from tests.recording.played import record_scenarios
 from tests.recording.test_outcomes import kept
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +25,7 @@ def test_the_golden_schema_is_that_of_the_code() -> None:
 
 
 def test_every_recording_of_every_scenario_is_of_it(tmp_path: Path) -> None:
-    with (tmp_path / "told").open("w") as out:
-        check_paths([ROOT / "tests" / "scenarios"], record_dir=tmp_path / "all", out=out)
+    record_scenarios(tmp_path / "all")
     lines = [line for path in (tmp_path / "all").rglob("*.jsonl") for line in path.read_text().splitlines()]
     assert len(lines) > 3_000
     for line in lines[::7]:

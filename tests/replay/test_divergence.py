@@ -17,10 +17,9 @@ from stepfold.adapters.replay.files import recordings_in, replay_all
 from stepfold.adapters.replay.folding import Divergence, fold_recording, whole_recording
 from stepfold.adapters.replay.report import replayed
 from stepfold.adapters.replay.whatif import what_if
-from stepfold.adapters.scenarios.check import check_paths
 from stepfold.engine import Config
+from tests.recording.played import record_scenarios
 
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
 Lines = list[dict[str, Any]]
 
 
@@ -28,8 +27,7 @@ Lines = list[dict[str, Any]]
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Recordings of many scenarios."""
     folder = tmp_path_factory.mktemp("kept")
-    with (folder / "told").open("w") as out:
-        assert 0 == check_paths([SCENARIOS], record_dir=folder / "all", out=out)
+    record_scenarios(folder / "all")
     return folder / "all"
 
 
