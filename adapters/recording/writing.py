@@ -49,7 +49,7 @@ class Writer:
 
     Args:
         outcomes, digests, deltas, redact: As for ``JsonlLog``.
-        kept: What is there already; its header's word on what is kept stands.
+        kept: What is there already.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from stepfold.adapters.recording import (
     outcome_of,
 )
 from stepfold.adapters.recording.comparing import differ
-from stepfold.adapters.recording.format import DIGESTS, config_hash, package_version
+from stepfold.adapters.recording.format import config_hash, package_version
 from stepfold.adapters.recording.reading import opened
 from stepfold.effects.ports import Start
 from stepfold.engine import State, UnexpectedEvent, start, step
@@ -122,7 +122,6 @@ def fold_again(recording: Recording, name: str) -> Folded:
 
 def _fold(folded: Folded, entries: Iterable[tuple[Event, Outcome]]) -> None:
     config, prints = folded.begun.config, Fingerprints()
-    digests = DIGESTS in folded.header.keeps
     state, number = folded.state, 0
     for event, told in entries:
         number += 1
@@ -134,7 +133,7 @@ def _fold(folded: Folded, entries: Iterable[tuple[Event, Outcome]]) -> None:
             break
         if told:
             folded.compared += 1
-            now = outcome_of(state, event, after, effects, prints, digests=digests)
+            now = outcome_of(state, event, after, effects, prints, digests="state" in told)
             if now != told:
                 folded.divergence = _parted(folded, number, told, now)
                 break

@@ -309,3 +309,39 @@ def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(reading, "MOST_BYTES", 100)
     with pytest.raises(RecordingError, match="line 1: it has more than 100 bytes"):
         read_recording(path)
+
+
+# ------------------------------------------------------------------------ resume
+
+
+def test_a_file_that_was_cut_anywhere_is_gone_on_with(tmp_path: Path) -> None:
+    """Header, events, outcomes, pieces of streams: what was being written is cut off, and the run ends."""
+    whole = tmp_path / "whole.jsonl"
+    kept(whole, deltas=True, digests=True)
+    content = whole.read_bytes()
+    events = read_recording(whole).events
+    breaks = [at for at, byte in enumerate(content) if byte == 10]
+    ended = 0
+    for length in sorted({*range(0, len(content), 13), *breaks, *(at + 1 for at in breaks)}):
+        path = tmp_path / "cut.jsonl"
+        path.write_bytes(content[:length])
+        log = JsonlLog(path, deltas=True)
+        left = asyncio.run(log.read())
+        assert list(events[: len(left)]) == left
+        assert (log.repaired is not None) is (length > 0 and content[length - 1] != 10), length
+        prompt = None if left else "look"
+        model = ScriptedModel([calls("read", {"path": "x"}), "done"] if not _answered(left) else ["done"])
+        result = run_sync(prompt, model=model, tools=[read], log=log)
+        asyncio.run(log.close())
+        assert result.ok, length
+        folded = fold_recording(path)
+        assert folded.ok, (length, folded.divergence)
+        assert folded.compared == folded.events
+        ended += 1
+        path.unlink()
+    assert ended > 150
+
+
+def _answered(events: list[Any]) -> bool:
+    """Whether the answer with the call is whole."""
+    return any(type(event).__name__ == "StreamClosed" for event in events)
