@@ -150,7 +150,9 @@ class Loop:
         self._ended = True
         terminal = endings.terminal_of(self._format, ended.reason)
         if terminal is not None:
-            yield Finding("terminal", ended.place, f"{ended.reason} is {terminal.value}")
+            same = terminal.value == ended.reason
+            words = terminal.value if same else f"{ended.reason} is {terminal.value}"
+            yield Finding("terminal", ended.place, words)
         elif endings.known(self._format, ended.reason):
             yield Finding("terminal", ended.place, f"{ended.reason} is no end of a loop")
         else:

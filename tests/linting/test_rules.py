@@ -289,6 +289,8 @@ def test_sarif(bad: Path, tmp_path: Path) -> None:
         (["--config", "none.toml"], "none.toml"),
         (["--format", "word"], "--format word: there is no such format"),
         (["--sarif", "none/out.sarif"], "--sarif: none/out.sarif: No such file"),
+        (["--sarif", "/dev/full"], "--sarif: /dev/full is no file"),
+        (["--sarif", "/tmp"], "--sarif: /tmp is no file"),
     ],
 )
 def test_what_cannot_be(

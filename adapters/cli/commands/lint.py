@@ -44,6 +44,8 @@ def lint_command(wishes: LintWishes) -> int:
         if name not in RULES:
             raise Problem(f"--rule {name}: there is no such rule; allowed are {', '.join(RULES)}")
     config = None if wishes.config is None else _config(wishes.config)
+    if wishes.sarif is not None and wishes.sarif.exists() and not wishes.sarif.is_file():
+        raise Problem(f"--sarif: {wishes.sarif} is no file")  # nor shall one take its place
     counts: Counter[str] = Counter()
     done: list[Linted] = []
     for file, _ in transcripts_in(wishes.paths):

@@ -11,13 +11,18 @@ from stepfold.adapters.cli.paths import to_make
 from stepfold.adapters.cli.typed.options import Json
 
 app = typer.Typer(
-    help="List, search, rename, delete and export sessions.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A session.")]
+
+
+@app.callback()
+def sessions(context: typer.Context) -> int:
+    """List, search, rename, delete and export sessions; without a command, list them."""
+    return list_() if context.invoked_subcommand is None else 0
 
 
 @app.command("list")
