@@ -36,6 +36,22 @@ AGENT_SDK: Final[Mapping[str, Terminal | None]] = MappingProxyType(
 )
 """``terminal_reason`` of the Claude Agent SDK."""
 
+SWE_EXITS: Final[Mapping[str, Terminal]] = MappingProxyType(
+    {
+        "exit_cost": _T,
+        "exit_total_execution_time": _T,
+        "exit_command_timeout": _T,
+        "exit_context": _B,
+        "exit_format": _M,
+        "exit_api": _M,
+        "exit_error": _M,
+        "exit_environment_error": _M,
+        "exit_forfeit": _C,
+        "exit_command": _S,
+    }
+)
+"""How SWE-agent leaves its loop; what had been done is submitted all the same, and the word wrapped then."""
+
 WORDS: Final[Mapping[str, Mapping[str, Terminal | None]]] = MappingProxyType(
     {
         "stepfold": {reason.value: reason for reason in Terminal},
@@ -57,28 +73,29 @@ WORDS: Final[Mapping[str, Mapping[str, Terminal | None]]] = MappingProxyType(
             "turn_aborted": _S,
             "budget_limited": _T,
         },
-        "openhands": {"finished": _C, "error": _M, "stuck": _T, "paused": _S},
+        "openhands": {
+            "finished": _C,
+            "error": _M,
+            "stuck": _T,
+            "paused": _S,
+            "idle": None,  # it waits for a person, or works: no end
+            "running": None,
+            "waiting_for_confirmation": None,
+            "deleting": None,
+        },
         "swe-agent": {
             "submitted": _C,
             "Submitted": _C,
-            "submitted (exit_cost)": _T,
-            "submitted (exit_context)": _B,
-            "submitted (exit_format)": _M,
-            "exit_cost": _T,
-            "exit_total_execution_time": _T,
-            "exit_command_timeout": _T,
-            "exit_context": _B,
-            "exit_format": _M,
-            "exit_api": _M,
-            "exit_error": _M,
-            "exit_environment_error": _M,
-            "exit_forfeit": _C,
-            "exit_command": _S,
-            "early_exit": _S,
-            "skipped": None,
             "LimitsExceeded": _T,
+            "TimeExceeded": _T,
+            "RepeatedFormatError": _M,
             "UserInterruption": _S,
+            "early_exit": _S,
+            "skipped": None,  # it never began
+            **SWE_EXITS,
+            **{f"submitted ({word})": reason for word, reason in SWE_EXITS.items()},
         },
+        "sessions": {"stop": _C, "length": _C, "toolUse": None, "error": _M, "aborted": _S},
         "inspect": {
             "stop": _C,
             "tool_calls": _C,
@@ -95,6 +112,7 @@ WORDS: Final[Mapping[str, Mapping[str, Terminal | None]]] = MappingProxyType(
             "operator": _S,
             "custom": None,
             "error": _M,
+            "cancelled": _S,
         },
         "messages": {
             "stop": _C,

@@ -163,7 +163,7 @@ def _played(conversation: Conversation, begun: Start) -> Iterator[tuple[Event, S
         try:
             yield from stage.take(message, number, at_ms)
         except UnexpectedEvent as problem:
-            raise _NoRun(f"message {number}: {problem}") from problem
+            raise _NoRun(f"message {number}: in a run of this loop it cannot come there") from problem
     kept = tuple(stage.state.data.messages)
     told = conversation.messages
     if told[-1].role is Role.ASSISTANT and stage.state.end is None:

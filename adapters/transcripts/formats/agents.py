@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
-from stepfold.adapters.transcripts.content import answered, asked, blocks_of, call, result, usage_of
+import attrs
+
+from stepfold.adapters.transcripts import endings
+from stepfold.adapters.transcripts.content import (
+    answered,
+    asked,
+    blocks_of,
+    call,
+    result,
+    sound,
+    usage_of,
+)
 from stepfold.adapters.transcripts.fields import nested, rows, text, time_ms
 from stepfold.adapters.transcripts.formats.messages import said
 from stepfold.adapters.transcripts.items import (
@@ -43,6 +54,8 @@ def read_swe(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterator[Ite
     """
     for _, whole in records:
         listed = rows(whole, "history") or rows(whole, "messages")
+        if not listed:
+            listed = [part for each in rows(whole, "trajectory") for part in _swe_step(each)]
         yield Began(Place(1), text(nested(whole, "info"), "model"))
         if any(rows(message, "tool_calls") for message in listed if isinstance(message, dict)):
             yield from said(listed, counts)
@@ -50,6 +63,13 @@ def read_swe(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterator[Ite
             yield from _texts(listed, counts)
         if status := text(nested(whole, "info"), "exit_status"):
             yield Ended(Place(max(1, len(listed))), status)
+
+
+def _swe_step(each: Any) -> tuple[dict[str, str], ...]:
+    """Return one step of a trajectory that keeps no history, as messages."""
+    words = text(each, "thought") or text(each, "response")
+    action = {"role": "assistant", "content": words, "action": text(each, "action")}
+    return action, {"role": "user", "content": text(each, "observation")}
 
 
 def _texts(messages: list[Any], counts: Counts) -> Iterator[Said]:
@@ -109,10 +129,13 @@ def read_openhands(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterat
             case "ConversationErrorEvent":
                 yield RequestFailed(where, text(record, "detail"), kind=text(record, "code"), shown=True)
             case "ConversationStateUpdateEvent":
+                status = text(nested(record, "value"), "execution_status")
                 if text(record, "key") == "execution_status":
                     status = text(record, "value")
-                    if status in ("finished", "error", "stuck", "paused"):
-                        yield Ended(where, status, status == "finished")
+                if status in ("finished", "error", "stuck", "paused"):
+                    yield Ended(where, status, status == "finished")
+                elif status and not endings.known("openhands", status):
+                    counts.skip(f"execution_status {status}")
             case "SystemPromptEvent":
                 names = (text(tool, "name") or text(tool, "title") for tool in rows(record, "tools"))
                 yield Began(where, "", tuple(filter(None, names)))
@@ -135,6 +158,31 @@ def _action(record: dict[str, Any]) -> tuple[Block, ...]:
 
 # ------------------------------------------------------------------------- Codex
 
+CODEX_BESIDE: Final = frozenset(
+    {
+        "agent_message",
+        "agent_reasoning",
+        "agent_reasoning_raw_content",
+        "context_compacted",  # its own record tells it
+        "exec_command_begin",
+        "exec_command_end",
+        "mcp_tool_call_begin",
+        "mcp_tool_call_end",
+        "patch_apply_begin",
+        "patch_apply_end",
+        "plan_update",
+        "task_started",
+        "thread_name_updated",
+        "token_count",
+        "turn_diff",
+        "turn_started",
+        "user_message",
+        "web_search_begin",
+        "web_search_end",
+    }
+)
+"""Events of Codex that tell nothing that no response item tells."""
+
 
 def recognises_codex(first: Any, lines: bool) -> bool:
     """Whether it is a rollout of Codex."""
@@ -143,18 +191,21 @@ def recognises_codex(first: Any, lines: bool) -> bool:
 
 def read_codex(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterator[Item]:
     """Yield its response items; events only where they tell an end, an error or an interrupt."""
+    session = ""
     for line, record in records:
         inner = nested(record, "payload")
-        where = Place(line, at_ms=time_ms(record.get("timestamp")) if isinstance(record, dict) else None)
+        at_ms = time_ms(record.get("timestamp")) if isinstance(record, dict) else None
+        where = Place(line, session, at_ms=at_ms)
         match text(record, "type"):
             case "session_meta":
-                yield Began(where, text(inner, "model"), (), text(inner, "cli_version"))
+                session = text(inner, "id")
+                yield Began(attrs.evolve(where, session=session), "", (), text(inner, "cli_version"))
             case "response_item":
                 yield from _codex_item(inner, where, counts)
             case "compacted":
                 yield Compacted(where, "compacted")
             case "event_msg":
-                yield from _codex_event(inner, where)
+                yield from _codex_event(inner, where, counts)
             case "turn_context" | "world_state":
                 pass
             case kind:
@@ -179,9 +230,10 @@ def _codex_item(item: dict[str, Any], where: Place, counts: Counts) -> Iterator[
             yield Said(where, answered((call(id, "local_shell", nested(item, "action")),)))
         case "function_call_output" | "custom_tool_call_output":
             output = item.get("output")
+            wrong = isinstance(output, dict) and output.get("success") is False
             if isinstance(output, dict):
                 output = output.get("content", output.get("output", output))
-            yield Said(where, result(id, output))
+            yield Said(where, result(id, output, is_error=wrong))
         case "reasoning":
             words = "\n".join(text(part, "text") for part in rows(item, "summary"))
             yield Said(where, answered((Thinking(words, text(item, "encrypted_content")),)))
@@ -191,17 +243,17 @@ def _codex_item(item: dict[str, Any], where: Place, counts: Counts) -> Iterator[
             counts.skip(f"response_item {kind}")
 
 
-def _codex_event(event: dict[str, Any], where: Place) -> Iterator[Item]:
-    match text(event, "type"):
+def _codex_event(event: dict[str, Any], where: Place, counts: Counts) -> Iterator[Item]:
+    match kind := text(event, "type"):
         case "error" | "stream_error":
-            yield RequestFailed(where, text(event, "message"), shown=text(event, "type") == "error")
+            yield RequestFailed(where, text(event, "message"), shown=kind == "error")
         case "turn_aborted":
             yield Interrupted(where)
             yield Ended(where, text(event, "reason") or "turn_aborted", False)
         case "task_complete" | "turn_complete":
-            yield Ended(where, text(event, "type"), True)
-        case "context_compacted":
-            yield Compacted(where, "context_compacted")
+            yield Ended(where, kind, True)
+        case _ if kind not in CODEX_BESIDE:
+            counts.skip(f"event_msg {kind}")
 
 
 # -------------------------------------------------------------------- Gemini CLI
@@ -279,13 +331,16 @@ def read_inspect(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterator
     """Yield each sample as a session."""
     for _, log in records:
         for number, sample in enumerate(rows(log, "samples"), 1):
-            where = Place(number, f"{sample.get('id')}" if isinstance(sample, dict) else "")
+            names = (sample.get("id"), sample.get("epoch", 1)) if isinstance(sample, dict) else ("", 1)
+            where = Place(number, sound("sample {}, epoch {}".format(*names)))
             yield Began(where, text(nested(log, "eval"), "model"))
             yield from said(rows(sample, "messages"), counts, 1, where)
             choices = rows(nested(sample, "output"), "choices")
             limit = text(nested(sample, "limit"), "type")
             error = text(nested(sample, "error"), "message")
-            reason = limit or ("error" if error else "") or text(next(iter(choices), {}), "stop_reason")
+            status = text(log, "status")
+            stopped = "error" if error else status if status in ("error", "cancelled") else ""
+            reason = limit or stopped or text(next(iter(choices), {}), "stop_reason")
             if error:
                 yield RequestFailed(where, error, shown=True)
             if reason:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -9,10 +10,20 @@ import attrs
 
 from stepfold.adapters.transcripts.content import answered, asked, block_of, blocks_of, call, result, usage_of
 from stepfold.adapters.transcripts.fields import nested, rows, text, time_ms
-from stepfold.adapters.transcripts.items import Began, Compacted, Ended, Item, Place, Said
+from stepfold.adapters.transcripts.items import (
+    Began,
+    Compacted,
+    Ended,
+    Interrupted,
+    Item,
+    Place,
+    RequestFailed,
+    Said,
+)
 from stepfold.adapters.transcripts.source import Counts
 from stepfold.engine.messages import Block, ToolUse
 
+FENCED: Final = re.compile(r"```mswea_bash_command\s*\n(.*?)\n```", re.DOTALL)
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function", "toolResult"})
 
 
@@ -60,6 +71,7 @@ def said(
 ) -> Iterator[Said]:
     """Yield messages of a chat, in either way of writing them."""
     unanswered: list[str] = []  # calls, for results that name none
+    command = ""  # a call that stood in a text: what comes next is its result
     for number, message in enumerate(messages, first):
         at = where or Place(number, at_ms=time_ms(message.get("timestamp")) if is_message(message) else None)
         if not is_message(message):
@@ -68,8 +80,12 @@ def said(
         match message["role"]:
             case "system" | "developer":
                 continue
+            case "user" if command:
+                yield Said(at, result(command, message.get("content")))
+                command = ""
             case "assistant":
                 blocks = _answer(message, number)
+                command = blocks[-1].id if blocks and _in_text(message) else ""  # type: ignore[union-attr]
                 unanswered += [block.id for block in blocks if isinstance(block, ToolUse)]
                 model = text(message, "model") or text(nested(message, "usage"), "model")
                 stop = text(message, "stopReason") or text(message, "stop_reason")
@@ -92,7 +108,15 @@ def _answer(message: dict[str, Any], number: int) -> tuple[Block, ...]:
         name = text(function, "name") or text(given, "function") or text(given, "name")
         arguments = function.get("arguments", given.get("arguments")) if isinstance(given, dict) else {}
         blocks.append(call(text(given, "id") or f"call-{number}-{at}", name, arguments or {}))
+    if (found := _in_text(message)) is not None:
+        blocks.append(call(f"action-{number}", "bash", {"command": found}))
     return tuple(blocks)
+
+
+def _in_text(message: dict[str, Any]) -> str | None:
+    """Return the command that mini-SWE-agent's model wrote into its text; None where there is none."""
+    found = FENCED.search(text(message, "content"))
+    return found[1] if found else None
 
 
 # ------------------------------------------------- lines that hold one message each
@@ -112,7 +136,12 @@ def read_sessions(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterato
             case "session" | "session_start":
                 yield Began(attrs.evolve(where, session=text(record, "id")))
             case "message":
-                yield from said([record.get("message")], counts, line, where)
+                message = nested(record, "message")
+                yield from said([message], counts, line, where)
+                if text(message, "stopReason") == "error":
+                    yield RequestFailed(where, text(message, "errorMessage"), shown=True)
+                elif text(message, "stopReason") == "aborted":
+                    yield Interrupted(where)
             case "compactionSummary" | "compaction":
                 yield Compacted(where, kind)
             case "model_change" | "custom" | "branchSummary" | "todo_state" | "thinking_level_change":

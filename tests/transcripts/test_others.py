@@ -1,0 +1,183 @@
+"""What only this file catches: a call, a result, an end or an error of another agent that is lost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepfold.adapters.transcripts import endings
+from stepfold.adapters.transcripts.importing import conversations
+from stepfold.adapters.transcripts.items import (
+    Began,
+    Compacted,
+    Ended,
+    Interrupted,
+    Item,
+    RequestFailed,
+    Said,
+)
+from stepfold.adapters.transcripts.reading import transcript
+from stepfold.engine import Terminal
+from stepfold.engine.messages import ToolResult, ToolUse
+from tests.transcripts.test_formats import CHAT, CODEX, OPENHANDS, items, written
+from tests.transcripts.test_real import CANNOT, CASES, FILES, label
+
+OTHERS = [path for path in FILES if path.is_relative_to(CASES / "other_agents") and path.name not in CANNOT]
+
+
+def values(path: Path) -> list[Any]:
+    """Every JSON value of a file."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def everywhere(value: Any) -> list[dict[str, Any]]:
+    """Every object within *value*, however deep."""
+    found = [value] if isinstance(value, dict) else []
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return found + [each for one in inner for each in everywhere(one)]
+
+
+CALLS = ("tool_use", "toolCall", "function_call", "custom_tool_call", "function", "tool")
+IDS = ("tool_call_id", "call_id", "toolCallId", "id", "toolUseID", "tool_use_id", "callID")
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=label)
+def test_every_call_and_every_result_stands_in_the_file(path: Path) -> None:
+    """And, where the file has ids, none of its is lost: ids are looked for anywhere, whatever the format."""
+    with transcript(path) as found:
+        blocks = [block for item in found.items if isinstance(item, Said) for block in item.message.content]
+    calls = {block.id for block in blocks if isinstance(block, ToolUse)}
+    results = {block.use_id for block in blocks if isinstance(block, ToolResult)}
+    objects = [each for value in values(path) for each in everywhere(value)]
+    named = {str(each[key]) for each in objects for key in IDS if isinstance(each.get(key), str)}
+    made_up = {id for id in calls | results if id.startswith(("action-", "step-", "call-"))}
+    assert (calls | results) - made_up <= named
+    wanted = {
+        id
+        for each in objects
+        if each.get("type") in CALLS
+        and ("name" in each or "function" in each or "tool" in each)
+        and (id := each.get("callID") or each.get("call_id") or each.get("toolCallId") or each.get("id"))
+    }
+    if found.format.name not in ("inspect", "openhands", "swe-agent"):  # those repeat them in other places
+        assert wanted <= calls, path
+
+
+# ------------------------------------------------------------------- small ones
+
+
+def seen(tmp_path: Path, records: Any, name: str) -> list[Item]:
+    return items(written(tmp_path, records, name))
+
+
+def test_epochs_of_one_sample_are_two_conversations(tmp_path: Path) -> None:
+    samples = [{"id": 1, "epoch": epoch, "messages": CHAT, "output": {}} for epoch in (1, 2)]
+    log = {"eval": {}, "status": "cancelled", "samples": samples}
+    found = seen(tmp_path, log, "a.json")
+    assert ["sample 1, epoch 1", "sample 1, epoch 2"] == [one.session for one in conversations(found)]
+    assert ["cancelled", "cancelled"] == [item.reason for item in found if isinstance(item, Ended)]
+
+
+def test_codex_tells_failures_and_counts_what_it_does_not_know(tmp_path: Path) -> None:
+    more: list[dict[str, Any]] = [
+        {"type": "event_msg", "payload": {"type": "quite_new"}},
+        {"type": "event_msg", "payload": {"type": "token_count"}},
+        {"type": "event_msg", "payload": {"type": "stream_error", "message": "cut"}},
+        {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "interrupted"}},
+        {"type": "compacted", "payload": {}},
+        {"type": "event_msg", "payload": {"type": "context_compacted"}},
+        {
+            "type": "response_item",
+            "payload": {
+                "type": "function_call_output",
+                "call_id": "c1",
+                "output": {"content": "no", "success": False},
+            },
+        },
+    ]
+    with transcript(written(tmp_path, [*CODEX, *more], "a.jsonl")) as found:
+        told = list(found.items)
+    assert {"event_msg quite_new": 1} == found.counts.unknown
+    kinds = Counter(type(item) for item in told)
+    assert (1, 1, 1) == (kinds[RequestFailed], kinds[Interrupted], kinds[Compacted])
+    assert {"s"} == {item.place.session for item in told}
+    *_, last = (item for item in told if isinstance(item, Said))
+    assert last.message.content[0].is_error  # type: ignore[union-attr]
+
+
+def test_openhands_tells_each_status(tmp_path: Path) -> None:
+    base = {"kind": "ConversationStateUpdateEvent", "key": "execution_status"}
+    more = [
+        {**base, "value": "running"},
+        {**base, "value": "quite_new"},
+        {**base, "key": "full_state", "value": {"execution_status": "stuck"}},
+    ]
+    with transcript(written(tmp_path, [*OPENHANDS, *more], "a.jsonl")) as found:
+        ends = [item.reason for item in found.items if isinstance(item, Ended)]
+    assert ["finished", "stuck"] == ends
+    assert {"execution_status quite_new": 1} == found.counts.unknown
+
+
+def test_a_trajectory_without_history_and_a_command_in_a_text(tmp_path: Path) -> None:
+    whole = {
+        "trajectory": [{"thought": "I look.", "action": "ls", "observation": "files"}],
+        "info": {"exit_status": "submitted (exit_api)"},
+    }
+    (one,) = conversations(seen(tmp_path, whole, "a.traj"))
+    assert ["ToolUse", "ToolResult"] == [type(message.content[-1]).__name__ for message in one.messages]
+    mini = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "so:\n```mswea_bash_command\nls -la\n```"},
+        {"role": "user", "content": "<returncode>0</returncode>"},
+    ]
+    (one,) = conversations(seen(tmp_path, mini, "a.json"))
+    (use,) = [block for message in one.messages for block in message.content if isinstance(block, ToolUse)]
+    assert ("bash", '{"command":"ls -la"}') == (use.name, use.input)
+    assert isinstance(one.messages[-1].content[0], ToolResult)
+
+
+def test_what_failed_in_pi_is_told(tmp_path: Path) -> None:
+    records = [
+        {"type": "session", "id": "s"},
+        {"type": "message", "message": {"role": "assistant", "stopReason": "error", "errorMessage": "busy"}},
+        {"type": "message", "message": {"role": "assistant", "content": [], "stopReason": "aborted"}},
+    ]
+    told = seen(tmp_path, records, "a.jsonl")
+    assert ["busy"] == [item.words for item in told if isinstance(item, RequestFailed)]
+    assert 1 == sum(isinstance(item, Interrupted) for item in told)
+    assert isinstance(told[0], Began)
+
+
+WORDS = {
+    "codex": "task_complete turn_complete interrupted replaced review_ended turn_aborted",
+    "openhands": "finished error stuck paused idle running waiting_for_confirmation deleting",
+    "swe-agent": """
+        submitted Submitted LimitsExceeded TimeExceeded RepeatedFormatError UserInterruption early_exit
+        skipped exit_cost exit_total_execution_time exit_command_timeout exit_context exit_format exit_api
+        exit_error exit_environment_error exit_forfeit exit_command
+    """,
+    "inspect": "stop tool_calls max_tokens model_length content_filter unknown message token cost time "
+    "working context operator custom error cancelled",
+    "sessions": "stop length toolUse error aborted",
+    "messages": "stop tool_calls function_call length content_filter end_turn tool_use",
+    "stream-json": "success error_during_execution error_max_turns error_max_budget_usd",
+}
+
+
+@pytest.mark.parametrize("format", WORDS)
+def test_every_word_of_a_format_is_known(format: str) -> None:
+    for word in WORDS[format].split():
+        assert endings.known(format, word), word
+    for word in WORDS["swe-agent"].split():
+        if word.startswith("exit_"):
+            wrapped = endings.terminal_of("swe-agent", f"submitted ({word})")
+            assert endings.terminal_of("swe-agent", word) is wrapped
+    assert Terminal.MAX_TURNS is endings.terminal_of("swe-agent", "TimeExceeded")
