@@ -40,6 +40,7 @@ KEPT: Final = frozenset(
 )
 JSON_TEXTS: Final = frozenset({"input", "wire", "extra"})
 
+# Each part is bounded, or gives nothing back: time grows with the text, not with its square.
 _KEYS: Final = (
     r"sk-[A-Za-z0-9_-]{16,}",  # Anthropic, OpenAI
     r"gh[pousr]_[A-Za-z0-9]{20,}",
@@ -48,15 +49,15 @@ _KEYS: Final = (
     r"xox[abeprs]-[\w-]{10,}",
     r"A(?:KIA|SIA)[A-Z0-9]{12,}",
     r"AIza[\w-]{30,}",
-    r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+",  # JSON web tokens
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:(?!-----END).)*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+    r"eyJ[\w-]{8,1024}+\.[\w-]{8,}+\.[\w-]+",  # JSON web tokens
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END).)*+(?:-----END [A-Z ]*PRIVATE KEY-----)?",
 )
 _NAMED: Final = (
     r"(?i:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|authorization|bearer)"
-    r"(?:\\?[\"'])?\s*[:= ]\s*(?:\\?[\"'])?(?:(?i:bearer|basic)\s+)?"
-    r"(?P<named>(?=[^\s\"'\\,;]*[\d_-])[^\s\"'\\,;]{8,})"
+    r"(?:\\?[\"'])?(?:\s*+[:=]\s*+|\s++(?<= ))(?:\\?[\"'])?(?:(?i:bearer|basic)\s++)?"
+    r"(?P<named>(?=[^\s\"'\\,;]{0,200}[\d_-])[^\s\"'\\,;]{8,})"
 )
-_MAIL: Final = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_MAIL: Final = r"[\w.+-]{1,64}+@[\w-]+(?:\.[\w-]+)+"
 _HOME: Final = r"(?:/home/|/Users/|[A-Za-z]:(?:\\\\?|/)Users(?:\\\\?|/))(?P<home>[^/\\\s\"':]+)"
 _PATTERNS: Final = re.compile(f"(?P<key>{'|'.join(_KEYS)})|(?P<mail>{_MAIL})|{_HOME}|{_NAMED}", re.DOTALL)
 _LABELS: Final = {"key": "[key]", "named": "[key]", "mail": "[mail]", "home": "[home]"}
@@ -100,14 +101,33 @@ def _redacted(value: Any, redact: Redact, key: str) -> Any:
 def _json_text(text: str, redact: Redact) -> str:
     """Return JSON text that is JSON still; what is none is a text like any other."""
     done = redact(text)
-    if done == text or not _is_json(text) or _is_json(done):
-        return done
-    return orjson.dumps(redacted(orjson.loads(text), redact)).decode()
-
-
-def _is_json(text: str) -> bool:
     try:
-        orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return False
-    return True
+        return done
+    try:
+        value = orjson.loads(done)
+    except orjson.JSONDecodeError:
+        done = text  # what was replaced went over the end of a text in it
+    inner = _inner(value, redact)  # what is escaped in the text is seen here only
+    return done if inner == value else orjson.dumps(inner).decode()
+
+
+def _inner(value: Any, redact: Redact) -> Any:
+    """Return the data of a JSON text with every text redacted, and every name."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {redact(name): _named(name, item, redact) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_inner(item, redact) for item in value]
+    return value
+
+
+def _named(name: str, value: Any, redact: Redact) -> Any:
+    """Return a member's value redacted; the name may say that it is secret."""
+    if not isinstance(value, str):
+        return _inner(value, redact)
+    before = f"{name}: "
+    whole = redact(before + value)
+    return whole.removeprefix(before) if whole.startswith(before) else redact(value)

@@ -14,7 +14,7 @@ import pytest
 from stepfold.adapters.cli import main
 from stepfold.adapters.jsonl_log import JsonlLog
 from stepfold.adapters.recording import RecordingError, read_deltas, read_recording, reading
-from stepfold.adapters.recording.redaction import common_secrets
+from stepfold.adapters.recording.redaction import common_secrets, redacted
 from stepfold.adapters.replay.folding import fold_recording
 from stepfold.adapters.scripted import Answer, ScriptedModel, calls
 from stepfold.adapters.tools import tool
@@ -152,6 +152,43 @@ def test_a_log_that_keeps_none_is_told_of_none(tmp_path: Path) -> None:
 def test_what_is_secret(text: str, wanted: str) -> None:
     assert wanted == common_secrets(text)
     assert len(text) == len(common_secrets(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 100_000,
+        "eyJ" * 30_000,
+        "token" + " " * 100_000,
+        "token=" * 20_000,
+        "-----BEGIN A" * 10_000,
+        "a@" * 50_000,
+    ],
+    ids=lambda text: text[:9],
+)
+def test_a_long_text_without_secrets_is_looked_through_once(text: str) -> None:
+    """Where a pattern looked again from every place, this would take hours."""
+    assert text == common_secrets(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ({"to": MAIL}, {"to": "[mail]**********"}),
+        ({"name": KEY, "n": 1.5}, {"name": "[key]" + "*" * (len(KEY) - 5), "n": 1.5}),
+        ({KEY: [MAIL]}, {"[key]" + "*" * (len(KEY) - 5): ["[mail]**********"]}),
+        (
+            {"pem": "-----BEGIN PRIVATE KEY-----\nabc", "id": MAIL, "password": "hunter-2-hunter"},
+            {"pem": "[key]" + "*" * 26, "id": "[mail]**********", "password": "[key]**********"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_call_stays_json_and_what_is_escaped_is_seen(text: Any, wanted: Any, escaped: bool) -> None:
+    plain = json.dumps(text)
+    if escaped:
+        plain = plain.replace("@", "\\u0040").replace("sk-", "\\u0073k-")
+    assert wanted == json.loads(redacted({"input": plain}, common_secrets)["input"])
 
 
 def test_nothing_secret_reaches_the_disk_and_it_still_replays(tmp_path: Path) -> None:
