@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, get_args
 
@@ -47,9 +48,12 @@ def _tag(kind: type[Any]) -> str:
 
 
 @cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    """Return the fields that make up an object of the class *kind*."""
-    return tuple(field.name for field in attrs.fields(kind) if field.init)
+def _fields(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Return the names of the fields that make up an object of the class *kind*, and what reads them all."""
+    names = tuple(field.name for field in attrs.fields(kind) if field.init)
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda value: tuple(getattr(value, name) for name in names)
 
 
 class Fingerprints:
@@ -62,18 +66,22 @@ class Fingerprints:
 
     def of(self, value: object) -> str:
         """Return the fingerprint of *value*, in hexadecimal digits."""
-        return hashlib.blake2b(self._part(value), digest_size=SIZE).hexdigest()
+        return hashlib.blake2b(_unframed(self._part(value)), digest_size=SIZE).hexdigest()
 
     def _part(self, value: object) -> bytes:
-        """Return what stands for *value* in the whole that holds it: short, and different where that is."""
+        """
+        Return what stands for *value* in the whole that holds it: short, and different where that is.
+
+        Its length comes first, so that parts in a row are not mistaken for others.
+        """
         kind: type[Any] = type(value)
-        if value is None or kind is bool or kind is int:
-            return b"%a" % value
         if kind is str:
             text = value.encode(errors="surrogatepass")  # type: ignore[attr-defined]
-            return b"s" + (text if len(text) <= 2 * SIZE else b"#" + self._hash(text))
-        if isinstance(value, enum.Enum):
-            return b"e" + str(value.value).encode()
+            if len(text) <= 2 * SIZE:
+                return b"%d:s%b" % (len(text) + 1, text)
+            return b"%d:s#%b" % (SIZE + 2, _hash(text))
+        if value is None or kind is bool or kind is int:
+            return _framed(b"%a" % value)
         if kind is tuple and len(value) == CHUNK:  # type: ignore[arg-type]
             return self._chunk(value, kind)
         name = id(value)
@@ -95,23 +103,33 @@ class Fingerprints:
         return known[1]
 
     def _whole(self, value: Any, kind: type[Any]) -> bytes:
-        part = self._part
         if kind is tuple:
-            parts = [part(item) for item in value]
-            head = b"t"
+            head, parts = b"t", self._parts(value)
         elif kind is frozenset:
-            parts = sorted(part(item) for item in value)
-            head = b"f"
+            head, parts = b"f", sorted(self._parts(value), key=_unframed)
+        elif isinstance(value, enum.Enum):
+            return _framed(b"e" + str(value.value).encode())
         elif attrs.has(kind):
-            parts = [part(getattr(value, name)) for name in _names(kind)]
-            head = b"a" + kind.__name__.encode()
+            head, parts = b"a" + kind.__name__.encode(), self._parts(_fields(kind)[1](value))
         else:
             raise TypeError(f"{value!r} has no fingerprint")
-        return head + self._hash(b"".join(b"%d:%b" % (len(each), each) for each in parts))
+        return _framed(head + _hash(b"".join(parts)))
 
-    @staticmethod
-    def _hash(whole: bytes) -> bytes:
-        return hashlib.blake2b(whole, digest_size=SIZE).digest()
+    def _parts(self, values: Iterable[object]) -> list[bytes]:
+        known, part = self._lately.get, self._part  # only what is remembered has an id that is found there
+        return [found[1] if (found := known(id(value))) is not None else part(value) for value in values]
+
+
+def _framed(part: bytes) -> bytes:
+    return b"%d:%b" % (len(part), part)
+
+
+def _unframed(part: bytes) -> bytes:
+    return part.partition(b":")[2]
+
+
+def _hash(whole: bytes) -> bytes:
+    return hashlib.blake2b(whole, digest_size=SIZE).digest()
 
 
 def outcome_of(
@@ -178,8 +196,12 @@ def _plain(value: Any, prints: Fingerprints) -> Any:
     if kind is History or kind is Message:
         return _sha(value, prints)
     told: dict[str, Any] = {"$type": _tag(value.__class__)}
-    for name in _names(value.__class__):
-        told[name] = _plain(getattr(value, name), prints)
+    names, read = _fields(value.__class__)
+    for name, item in zip(names, read(value), strict=True):
+        inner = type(item)
+        short = inner is str and len(item) <= LITERAL_CHARS and item.isprintable()
+        literal = short or item is None or inner is bool or inner is int
+        told[name] = item if literal else _plain(item, prints)
     return told
 
 
