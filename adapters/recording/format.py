@@ -16,6 +16,7 @@ from stepfold.engine import Config, State, start
 from stepfold.engine.events import Event
 
 FORMAT: Final = 1
+MOST_BYTES: Final = 64 << 20  # of one line: longer ones are neither written nor read
 NO_HEADER: Final = "it is no recording (wanted a header with the key 'stepfold')"
 HEADER_KEYS: Final = (
     "stepfold",

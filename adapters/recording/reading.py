@@ -18,6 +18,7 @@ from stepfold.adapters.recording.format import (
     FORMAT,
     HEADER_KEYS,
     KEEPS,
+    MOST_BYTES,
     NO_HEADER,
     Header,
     KeptDelta,
@@ -29,7 +30,6 @@ from stepfold.adapters.recording.format import (
 from stepfold.effects.ports import Start
 from stepfold.engine.events import Event
 
-MOST_BYTES: Final = 64 << 20  # of one line
 START_KEYS: Final = ("config", "messages", "tools", "collapses", "prompt")
 
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 import attrs
 import orjson
 
-from stepfold.adapters.codec import dump_event, event_from, plain_event, plain_start, start_from
+from stepfold.adapters.codec import CodecError, dump_event, event_from, plain_event, plain_start, start_from
 from stepfold.adapters.recording.format import (
     DELTAS,
     DIGESTS,
+    MOST_BYTES,
     OUTCOMES,
     REDACTED,
     KeptDelta,
@@ -77,7 +78,7 @@ class Writer:
             REDACTED: self._redact is not None,
         }
         names = tuple(name for name, kept in keeps.items() if kept)
-        return header_line(self._cleared(begun), keeps=names, forked_from=forked_from)
+        return _fitting(header_line(self._cleared(begun), keeps=names, forked_from=forked_from))
 
     def begin(self, begun: Start) -> None:
         """Note that the header is written."""
@@ -113,7 +114,7 @@ class Writer:
             outcome = self._shadowed(event)
         elif self._outcomes and before is not None and after is not None:
             outcome = outcome_of(before, event, after, effects, self._prints, digests=self._digests)
-        line = event_line(self._count + 1, dump_event(event), outcome)
+        line = _fitting(event_line(self._count + 1, dump_event(event), outcome))
         return (b"" if self._waiting is None else self._plain(self._waiting)) + line
 
     def _shadowed(self, event: Event) -> Outcome | None:
@@ -143,7 +144,7 @@ class Writer:
         plain: dict[str, Any] = {"$type": tag} | attrs.asdict(delta)
         new = KeptDelta(self._count + 1, effect_id, at_ms, plain)
         if self._redact is None:
-            return delta_line(new)
+            return _fitting(delta_line(new))
         old, self._waiting = self._waiting, new
         if old is None:
             return b""
@@ -155,7 +156,16 @@ class Writer:
 
     def _plain(self, kept: KeptDelta) -> bytes:
         assert self._redact is not None
-        return delta_line(attrs.evolve(kept, delta=redacted(kept.delta, self._redact)))
+        return _fitting(delta_line(attrs.evolve(kept, delta=redacted(kept.delta, self._redact))))
+
+
+def _fitting(line: bytes) -> bytes:
+    """Return *line*; ``CodecError`` where nothing could read it again."""
+    if len(line) > MOST_BYTES:
+        raise CodecError(
+            f"it makes a line of {len(line):,} bytes; a recording has lines of up to {MOST_BYTES:,}"
+        )
+    return line
 
 
 def _folded(kept: Recording) -> State | None:
