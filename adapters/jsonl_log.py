@@ -11,6 +11,7 @@ import weakref
 from pathlib import Path
 
 from stepfold.adapters.recording import Recording, RecordingError, parse_recording
+from stepfold.adapters.recording.format import REDACTED
 from stepfold.adapters.recording.redaction import Redact
 from stepfold.adapters.recording.writing import Writer
 from stepfold.effects.ports import Delta, Start
@@ -41,10 +42,12 @@ class JsonlLog:
         digests: Whether it also tells a fingerprint of the whole state.
         deltas: Whether the pieces of streams are kept between the entries.
         redact: Makes each text that is written (``redaction.common_secrets`` is a ready one).  The run
-            goes on with the true one; a replay or a resume sees what is in the file.
+            goes on with the true one; a replay or a resume sees what is in the file.  A file that says that
+            its texts are redacted is gone on with if one is given (``str`` leaves texts as they are).
 
     Raises:
-        RecordingError: The file is damaged, no recording, in use, or cannot be opened.
+        RecordingError: The file is damaged, no recording, in use, or cannot be opened; or it is redacted,
+            and *redact* is not given.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class JsonlLog:
         self._made = not self.path.exists()
         self._file = _opened(self.path)
         try:
-            self._kept = self._read_and_repair()
+            self._kept = self._read_and_repair(redact is not None)
         except BaseException:
             os.close(self._file)
             raise
@@ -88,11 +91,15 @@ class JsonlLog:
         """Belong to nobody."""
         self._held = False
 
-    def _read_and_repair(self) -> Recording | None:
+    def _read_and_repair(self, redacting: bool) -> Recording | None:
         content = self.path.read_bytes()
         if content.startswith(b"\x1f\x8b"):
             raise RecordingError(f"{self.path}: it is packed; unpack it to go on with it (gunzip)")
         recording = parse_recording(content, str(self.path))
+        if recording is not None and REDACTED in recording.header.keeps and not redacting:
+            raise RecordingError(
+                f"{self.path}: its texts are redacted; say how with redact=, or redact=str for not"
+            )
         whole = recording.length if recording is not None else 0
         if whole < len(content):
             os.ftruncate(self._file, whole)

@@ -58,8 +58,10 @@ class Header:
         config_hash: SHA-256 of the Config's canonical form; "" where it does not tell.
         keeps: What it holds beside events: ``deltas``, ``digests``, ``outcomes``; ``redacted`` says that
             texts were replaced.
-        forked_from: The recording that its beginning comes from: SHA-256 of its header line, and how
-            many entries; None: it is none's fork.
+        forked_from: The recording that its beginning comes from: its ``sha``, and how many entries; None:
+            it is none's fork.
+        sha: SHA-256 of the header line as it stands in the file, its line break left out; "": it was
+            read from none.
     """
 
     schema: int = SCHEMA
@@ -67,6 +69,7 @@ class Header:
     config_hash: str = ""
     keeps: tuple[str, ...] = ()
     forked_from: dict[str, Any] | None = None
+    sha: str = attrs.field(default="", eq=False)
 
 
 @attrs.frozen

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import stat
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any, Final, cast
 
+import attrs
 import orjson
 
 from stepfold.adapters.codec import SCHEMA, CodecError, event_from, start_from
@@ -183,7 +185,7 @@ def _header(line: bytes, place: str) -> tuple[Header, Start]:
     unknown = sorted(set(header) - set(HEADER_KEYS))
     if unknown:
         raise RecordingError(f"{place}: unknown key {unknown[0]!r}; allowed are {', '.join(HEADER_KEYS)}")
-    told = _told(header, schema, place)
+    told = attrs.evolve(_told(header, schema, place), sha=hashlib.sha256(line).hexdigest())
     try:
         return told, start_from({key: header[key] for key in START_KEYS if key in header})
     except CodecError as problem:

@@ -69,7 +69,7 @@ class Writer:
         if redact is not None and outcomes and kept is not None:
             self._shadow = _folded(kept)
 
-    def header(self, begun: Start, forked_from: dict[str, Any] | None = None) -> bytes:
+    def header(self, begun: Start) -> bytes:
         """Return the header line; raises ``CodecError``."""
         keeps = {
             OUTCOMES: self._outcomes,
@@ -78,7 +78,7 @@ class Writer:
             REDACTED: self._redact is not None,
         }
         names = tuple(name for name, kept in keeps.items() if kept)
-        return _fitting(header_line(self._cleared(begun), keeps=names, forked_from=forked_from))
+        return _fitting(header_line(self._cleared(begun), keeps=names))
 
     def begin(self, begun: Start) -> None:
         """Note that the header is written."""
@@ -184,6 +184,7 @@ def recording_bytes(
     steps: Iterable[tuple[Event, State, tuple[Effect, ...]]],
     *,
     forked_from: dict[str, Any] | None = None,
+    redacted: bool = False,
 ) -> bytes:
     """
     Return the contents of a recording's file, with what each step came to.
@@ -192,12 +193,14 @@ def recording_bytes(
         begun: What its first run starts from.
         steps: Each event with the state after it and what it ordered, as ``trace`` yields them.
         forked_from: See ``Header``.
+        redacted: Whether it says that its texts are; they are written as they come.
 
     Raises:
         CodecError: An event does not go into JSON.
     """
     writer = Writer(outcomes=True, digests=False, deltas=False, redact=None, kept=None)
-    lines = [writer.header(begun, forked_from)]
+    keeps = (OUTCOMES, REDACTED) if redacted else (OUTCOMES,)
+    lines = [_fitting(header_line(begun, keeps=keeps, forked_from=forked_from))]
     writer.begin(begun)
     before = start(begun.messages, begun.tools, begun.collapses)
     for event, after, effects in steps:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepfold.adapters.recording import Recording, RecordingError
-from stepfold.adapters.recording.format import header_line
+from stepfold.adapters.recording.format import REDACTED, header_line
 from stepfold.adapters.recording.writing import recording_bytes
 from stepfold.effects import trace
 from stepfold.engine import UnexpectedEvent
@@ -33,7 +33,8 @@ def forked(recording: Recording, at: int, events: Sequence[Event] = ()) -> bytes
     if not 0 <= at <= count:
         raise RecordingError(f"there is no entry {at}; wanted a number from 0 to {count}")
     begun = recording.begun
-    origin: dict[str, Any] = {"header": hashlib.sha256(header_line(begun)).hexdigest(), "entries": at}
+    sha = recording.header.sha or hashlib.sha256(header_line(begun)[:-1]).hexdigest()
+    origin: dict[str, Any] = {"header": sha, "entries": at}
     whole = (*recording.events[:at], *events)
     number = 0
     steps = []
@@ -44,4 +45,5 @@ def forked(recording: Recording, at: int, events: Sequence[Event] = ()) -> bytes
     except UnexpectedEvent as error:
         which = f"event {number + 1 - at} of those that follow" if number >= at else f"entry {number + 1}"
         raise RecordingError(f"{which}: it cannot happen there: {error}") from error
-    return recording_bytes(begun, steps, forked_from=origin)
+    redacted = REDACTED in recording.header.keeps  # whoever goes on with the fork goes on so, too
+    return recording_bytes(begun, steps, forked_from=origin, redacted=redacted)

@@ -52,12 +52,13 @@ def test_a_live_run_is_kept_replayed_shown_forked_and_gone_on_with(folder: Path)
     assert "same: " in told(folder, "replay", "r.jsonl").out
 
     assert 0 == told(folder, "fork", "r.jsonl", "--at", "5", "--record", "f.jsonl").code
-    ended = run(folder, (saying("Something else."),), "--resume", "f.jsonl", "--tools", "work")
+    ended = run(folder, (saying(f"Something else: {KEY}."),), "--resume", "f.jsonl", "--tools", "work")
     assert 0 == ended.code
     parted = told(folder, "diff", "r.jsonl", "f.jsonl")
     assert 1 == parted.code
     assert "1 to 5 and 1 to 5 the same" in parted.out
-    assert "Something else." in parted.out
+    assert "Something else: [key]**" in parted.out
+    assert KEY not in (folder / "f.jsonl").read_text()
     assert "same: " in told(folder, "replay", "f.jsonl").out
 
 

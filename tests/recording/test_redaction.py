@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from stepfold.adapters.jsonl_log import JsonlLog
-from stepfold.adapters.recording import read_deltas
+from stepfold.adapters.recording import RecordingError, read_deltas, read_recording
 from stepfold.adapters.recording.redaction import common_secrets, redacted
 from stepfold.adapters.replay.folding import fold_recording
 from stepfold.adapters.scripted import Answer, ScriptedModel, calls
 from stepfold.adapters.tools import tool
+from stepfold.adapters.travel.forking import forked
 from stepfold.effects import LogMismatch, run_sync
 from stepfold.effects.ports import TextDelta
 from stepfold.engine import Config
@@ -144,3 +145,24 @@ def test_a_redacted_log_is_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(LogMismatch, match="system_prompt"):
         run_sync("more", model=ScriptedModel(["done"]), log=log, system="another one")
     asyncio.run(log.close())
+
+
+def test_what_is_redacted_is_not_gone_on_with_by_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    log = JsonlLog(path, redact=common_secrets)
+    run_sync("go", model=ScriptedModel(["done"]), log=log)
+    asyncio.run(log.close())
+    with path.open("ab") as file:
+        file.write(b"torn")
+    before = path.read_bytes()
+    with pytest.raises(RecordingError, match="its texts are redacted; say how with redact="):
+        JsonlLog(path)
+    assert before == path.read_bytes()
+    (tmp_path / "fork").write_bytes(forked(read_recording(path), 1))
+    with pytest.raises(RecordingError, match="its texts are redacted"):
+        JsonlLog(tmp_path / "fork")
+    log = JsonlLog(path, redact=str)
+    run_sync(f"mail {MAIL}", model=ScriptedModel(["done"]), log=log)
+    asyncio.run(log.close())
+    assert MAIL in path.read_text()
+    assert fold_recording(path).ok

@@ -22,6 +22,7 @@ from stepfold.adapters.cli.terminal.view import View
 from stepfold.adapters.codec import CodecError, dump_start
 from stepfold.adapters.config_file import ConfigFileError, Settings, read_settings
 from stepfold.adapters.recording import Recording, RecordingError, read_recording
+from stepfold.adapters.recording.format import REDACTED
 from stepfold.adapters.recording.redaction import common_secrets
 from stepfold.adapters.replay.folding import fold_again
 from stepfold.adapters.sessions.port import SessionError
@@ -71,6 +72,8 @@ def run_command(wishes: Wishes) -> int:
     prompt = _prompt(wishes)
     resumed = _resumed(wishes, prompt)
     _check_record(wishes)
+    if resumed is not None and REDACTED in resumed.header.keeps and wishes.resume is not None:
+        wishes = attrs.evolve(wishes, redact=True)  # it says so of all that it holds
     client = vendor()
     try:
         return asyncio.run(_session(wishes, settings, prompt, resumed, client))
