@@ -86,17 +86,19 @@ class UnexpectedEvent(Exception):
     """The event cannot happen in this phase.  The old state is still good."""
 
 
-_Entry: TypeAlias = tuple[Callable[..., bool] | None, Callable[..., Move], Continue | None]
+Entry: TypeAlias = tuple[Callable[..., bool] | None, Callable[..., Move], Continue | None]
+Cells: TypeAlias = dict[type, dict[type, tuple[Entry, ...]]]
+Stepper: TypeAlias = Callable[[State, Event, Config], Step]
 
 
-def _by_cell(table: tuple[Row, ...]) -> dict[type, dict[type, tuple[_Entry, ...]]]:
+def cells_of(table: tuple[Row, ...]) -> Cells:
     """
     Index *table* by phase, then event: (condition, move, continue) in the order of the rows.
 
     A row that always holds has no condition to call; a row that is no
     continue has nothing to stamp.
     """
-    cells: defaultdict[type, defaultdict[type, list[_Entry]]] = defaultdict(lambda: defaultdict(list))
+    cells: defaultdict[type, defaultdict[type, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for row in table:
         reason = row.outcome if isinstance(row.outcome, Continue) else None
         for phase in row.phases:
@@ -104,7 +106,7 @@ def _by_cell(table: tuple[Row, ...]) -> dict[type, dict[type, tuple[_Entry, ...]
     return {phase: {event: tuple(rows) for event, rows in events.items()} for phase, events in cells.items()}
 
 
-_CELLS: Final = _by_cell(TABLE)
+_CELLS: Final = cells_of(TABLE)
 
 
 def start(
@@ -135,6 +137,24 @@ def step(state: State, event: Event, config: Config) -> Step:
         UnexpectedEvent: If the table has no row for this phase and event, or
             the event answers an effect that was never issued.
     """
+    return _walked(_CELLS, state, event, config)
+
+
+def stepping(cells: Cells) -> Stepper:
+    """
+    Return ``step`` over the cells of another table, for what watches or changes rows.
+
+    It is the code that ``step`` runs; ``step`` itself stays as it is.
+    """
+
+    def over(state: State, event: Event, config: Config) -> Step:
+        return _walked(cells, state, event, config)
+
+    return over
+
+
+def _walked(cells: Cells, state: State, event: Event, config: Config) -> Step:
+    """Walk from row to row, out of junctions, until something outside is waited for."""
     fact, data = _received(state.data, event)
     now_ms = event.at_ms if event.at_ms > state.now_ms else state.now_ms
     control, phase, transition = state.control, state.phase, state.control.transition
@@ -143,7 +163,7 @@ def step(state: State, event: Event, config: Config) -> Step:
     if data is not state.data or now_ms != state.now_ms:
         state = State(control, phase, data, now_ms)
     effects: tuple[Effect, ...] = ()
-    cells, junctions, kind = _CELLS, _JUNCTIONS, type(phase)
+    junctions, kind = _JUNCTIONS, type(phase)
     while True:
         for when, by, reason in cells[kind].get(type(fact), ()):  # noqa: B007  (used below)
             if when is None or when(control, fact, config):

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from types import FunctionType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from stepfold.adapters.proof.walk import Index, Taken, walk
 from stepfold.engine.config import Config
 from stepfold.engine.events import Event
 from stepfold.engine.state import Move, State, Step
+from stepfold.engine.step import Cells, Stepper, stepping
 from stepfold.engine.table import TABLE
 
-Stepper: TypeAlias = Callable[[State, Event, Config], Step]
-Cells: TypeAlias = dict[type, dict[type, tuple[tuple[Any, Callable[..., Move], Any], ...]]]
 MODULE: Final[Any] = importlib.import_module("stepfold.engine.step")  # the package names the function
 
 
@@ -38,9 +36,7 @@ class Traced:
         self.noted: list[tuple[int, State]] = []
         self.traced: Stepper | None = None
         if function is MODULE.step and (cells := self._wrapped(MODULE._CELLS)) is not None:
-            code: Any = MODULE.step
-            names = {**vars(MODULE), "_CELLS": cells}
-            self.traced = FunctionType(code.__code__, names, code.__name__)
+            self.traced = stepping(cells)
 
     def step(self, state: State, event: Event, config: Config) -> Step:
         """Take one event; raises as ``step`` does."""

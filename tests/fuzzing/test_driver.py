@@ -11,7 +11,7 @@ import random
 
 import pytest
 
-from stepfold.adapters.fuzzing.driver.machine import machine_of, stepping
+from stepfold.adapters.fuzzing.driver.machine import machine_of
 from stepfold.adapters.fuzzing.driver.runs import GENE, Driver
 from stepfold.adapters.fuzzing.driver.search import Search
 from stepfold.adapters.fuzzing.driver.setups import HEADER, random_header
@@ -20,6 +20,7 @@ from stepfold.engine import start, step
 from stepfold.engine.config import Config
 from stepfold.engine.events import RunStarted
 from stepfold.engine.messages import Text
+from stepfold.engine.step import cells_of, stepping
 from stepfold.engine.table import TABLE
 
 RUNS = 3_000
@@ -78,7 +79,7 @@ def test_only_the_faults_that_are_wanted_happen() -> None:
 
 def test_a_machine_of_another_table_leaves_the_engine_as_it_is() -> None:
     prompt = RunStarted((Text("go"),))
-    other = stepping(TABLE[1:])
+    other = stepping(cells_of(TABLE[1:]))
     with pytest.raises(Exception, match="RunStarted in phase idle"):
         other(start(), prompt, Config())
     assert step(start(), prompt, Config())[0].end is None

@@ -120,7 +120,7 @@ class Planting:
             return take
 
         table = tuple(attrs.evolve(row, by=counted(row.by)) for row in self.rows)
-        self._patch.setattr(MACHINE, "_CELLS", MACHINE._by_cell(table))
+        self._patch.setattr(MACHINE, "_CELLS", MACHINE.cells_of(table))
 
 
 def _is(row: Row, phase: str, event: str, when: str) -> bool:

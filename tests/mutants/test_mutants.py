@@ -66,4 +66,4 @@ def test_a_fault_is_gone_afterwards() -> None:
         with planted(mutant):
             assert MACHINE._CELLS is not cells
         assert MACHINE._CELLS is cells
-    assert MACHINE._by_cell(TABLE) == cells
+    assert MACHINE.cells_of(TABLE) == cells

@@ -7,24 +7,17 @@ has covered; a run that takes more rows than any run needs is broken off.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from types import FunctionType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
 from stepfold.engine.config import Config
-from stepfold.engine.events import Event
-from stepfold.engine.state import Move, State, Step
+from stepfold.engine.state import Move, State
+from stepfold.engine.step import Stepper, cells_of, stepping
 from stepfold.engine.table import TABLE, Row
 
-Stepper: TypeAlias = Callable[[State, Event, Config], Step]
 ROWS_MAX: Final = 2_000  # rows that one fuzzed run may take
-
-_MODULE: Final[Any] = importlib.import_module(
-    "stepfold.engine.step"
-)  # the name in the package is the function
 
 
 class RanAway(Exception):
@@ -47,18 +40,11 @@ class Machine:
     trail: list[int]
 
 
-def stepping(table: tuple[Row, ...]) -> Stepper:
-    """Return the engine's ``step`` as it would be with *table*; the engine itself stays as it is."""
-    code: FunctionType = _MODULE.step
-    names = {**vars(_MODULE), "_CELLS": _MODULE._by_cell(table)}
-    return FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
-
-
 def machine_of(table: tuple[Row, ...] = TABLE) -> Machine:
     """Return a machine over *table* that notes the rows it takes."""
     trail: list[int] = []
     noted = tuple(attrs.evolve(row, by=_noted(row.by, place, trail)) for place, row in enumerate(table))
-    return Machine(table, stepping(noted), trail)
+    return Machine(table, stepping(cells_of(noted)), trail)
 
 
 def _noted(by: Callable[..., Move], place: int, trail: list[int]) -> Callable[..., Move]:

@@ -27,7 +27,7 @@ def caught(mutant: Mutant, graphs: Mapping[str, Graph], names: Iterable[str]) ->
         mutant.plant(planting)
         taken = [0]
         rows = tuple(attrs.evolve(row, by=_counted(row.by, taken)) for row in planting.rows)
-        patch.setattr(MACHINE, "_CELLS", MACHINE._by_cell(rows))
+        patch.setattr(MACHINE, "_CELLS", MACHINE.cells_of(rows))
 
         def stepping(*given: Any) -> Any:
             taken[0] = 0
