@@ -17,7 +17,7 @@ from stepfold.adapters.recording import Entries, RecordingError
 from stepfold.adapters.recording.reading import opened
 from stepfold.adapters.transcripts.items import Item, Place
 from stepfold.adapters.transcripts.reading import transcript
-from stepfold.adapters.transcripts.source import TranscriptError
+from stepfold.adapters.transcripts.source import DAMAGED, TranscriptError
 from stepfold.engine import Config, UnexpectedEvent
 
 OURS = "stepfold"
@@ -65,7 +65,7 @@ def _is_recording(path: str | Path) -> bool:
     try:
         with opened(path) as file:
             first = file.readline(1 << 16)
-    except (RecordingError, OSError, EOFError):
+    except (RecordingError, *DAMAGED):
         return False
     return first.startswith(b'{"stepfold"')
 

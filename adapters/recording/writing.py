@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -179,15 +179,15 @@ def _folded(kept: Recording) -> State | None:
     return state
 
 
-def recording_bytes(
+def recording_lines(
     begun: Start,
     steps: Iterable[tuple[Event, State, tuple[Effect, ...]]],
     *,
     forked_from: dict[str, Any] | None = None,
     redacted: bool = False,
-) -> bytes:
+) -> Iterator[bytes]:
     """
-    Return the contents of a recording's file, with what each step came to.
+    Yield the lines of a recording's file, with what each step came to.
 
     Args:
         begun: What its first run starts from.
@@ -196,15 +196,25 @@ def recording_bytes(
         redacted: Whether it says that its texts are; they are written as they come.
 
     Raises:
-        CodecError: An event does not go into JSON.
+        CodecError: An event does not go into JSON, or makes a line that is too long.
     """
     writer = Writer(outcomes=True, digests=False, deltas=False, redact=None, kept=None)
     keeps = (OUTCOMES, REDACTED) if redacted else (OUTCOMES,)
-    lines = [_fitting(header_line(begun, keeps=keeps, forked_from=forked_from))]
+    yield _fitting(header_line(begun, keeps=keeps, forked_from=forked_from))
     writer.begin(begun)
     before = start(begun.messages, begun.tools, begun.collapses)
     for event, after, effects in steps:
-        lines.append(writer.entry(event, before, after, effects))
+        yield writer.entry(event, before, after, effects)
         writer.written()
         before = after
-    return b"".join(lines)
+
+
+def recording_bytes(
+    begun: Start,
+    steps: Iterable[tuple[Event, State, tuple[Effect, ...]]],
+    *,
+    forked_from: dict[str, Any] | None = None,
+    redacted: bool = False,
+) -> bytes:
+    """Return the contents of a recording's file; arguments and exceptions as for ``recording_lines``."""
+    return b"".join(recording_lines(begun, steps, forked_from=forked_from, redacted=redacted))

@@ -9,12 +9,14 @@ what the first prompt after it goes on from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import IO, Final
 
 import attrs
 
-from stepfold.adapters.recording.writing import recording_bytes
+from stepfold.adapters.codec import CodecError
+from stepfold.adapters.recording.writing import recording_lines
 from stepfold.adapters.transcripts.items import Compacted, Interrupted, Item, RequestFailed, Said
+from stepfold.adapters.transcripts.source import TranscriptError
 from stepfold.effects.ports import Start
 from stepfold.engine import Config, State, UnexpectedEvent, start, step
 from stepfold.engine.effects import CallModel, Effect, RunTool
@@ -69,13 +71,11 @@ class Imported:
 
     Args:
         conversation: It.
-        content: Of the recording's file.
         events: How many events it holds; 0: it is a history.
         why: Why it is only a history; "" where it is a whole recording.
     """
 
     conversation: Conversation
-    content: bytes
     events: int
     why: str
 
@@ -132,8 +132,21 @@ def conversations(items: Iterable[Item]) -> list[Conversation]:
     ]
 
 
-def imported(conversation: Conversation) -> Imported:
-    """Return *conversation* as a recording, whole if it can be."""
+def imported(conversation: Conversation, file: IO[bytes]) -> Imported:
+    """
+    Write *conversation* as a recording, whole if it can be.
+
+    Lines are written as they are made: beside the messages, which the loop's
+    state holds as well, nothing is kept.
+
+    Args:
+        conversation: What becomes a recording.
+        file: New and empty; it can be wound back.
+
+    Raises:
+        TranscriptError: It makes a line that no recording may have.
+        OSError: It cannot be written.
+    """
     blocks = [block for message in conversation.messages for block in message.content]
     names = {block.name for block in blocks if isinstance(block, ToolUse)}
     tools = tuple(ToolSpec(name, max_result_chars=None) for name in sorted(names) if name)
@@ -141,13 +154,27 @@ def imported(conversation: Conversation) -> Imported:
     why = conversation.trouble
     if not why:
         try:
-            steps = list(_played(conversation, begun))
-        except _NoRun as problem:
+            lines = _written(begun, _played(conversation, begun), file)
+        except (_NoRun, CodecError) as problem:
             why = str(problem)
+            file.seek(0)
+            file.truncate()
         else:
-            return Imported(conversation, recording_bytes(begun, steps), len(steps), "")
-    whole = Start(OPEN, conversation.messages, tools)
-    return Imported(conversation, recording_bytes(whole, ()), 0, why)
+            return Imported(conversation, lines - 1, "")
+    try:
+        _written(Start(OPEN, conversation.messages, tools), (), file)
+    except CodecError as problem:
+        raise TranscriptError(f"as a history, which it is because {why}, {problem}") from problem
+    return Imported(conversation, 0, why)
+
+
+def _written(begun: Start, steps: Iterable[tuple[Event, State, tuple[Effect, ...]]], file: IO[bytes]) -> int:
+    """Write the lines of a recording; return how many."""
+    count = 0
+    for line in recording_lines(begun, steps):
+        file.write(line)
+        count += 1
+    return count
 
 
 class _NoRun(ValueError):

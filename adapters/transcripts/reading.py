@@ -12,7 +12,7 @@ import attrs
 
 from stepfold.adapters.transcripts.formats import agents, claude_code, editors, messages
 from stepfold.adapters.transcripts.items import Item
-from stepfold.adapters.transcripts.source import Counts, TranscriptError, opened, source_of
+from stepfold.adapters.transcripts.source import Counts, TranscriptError, opened, packed, source_of
 
 
 @attrs.frozen
@@ -83,7 +83,7 @@ def transcript(path: str | Path, format: str | None = None) -> Iterator[Transcri
     """
     counts = Counts()
     with opened(path) as file:
-        if file.peek(4)[:4] == b"PK\x03\x04":  # type: ignore[attr-defined]
+        if packed(file, str(path)):
             raise TranscriptError(f"{path}: {_packed(path)}")
         source = source_of(file, path, counts)
         known = _named(format) if format is not None else _recognised(source.first, source.lines, str(path))
@@ -92,8 +92,8 @@ def transcript(path: str | Path, format: str | None = None) -> Iterator[Transcri
 
 def _packed(path: str | Path) -> str:
     try:
-        with zipfile.ZipFile(path) as packed:
-            names = ", ".join(packed.namelist()[:3])
+        with zipfile.ZipFile(path) as parts:
+            names = ", ".join(parts.namelist()[:3])
     except (OSError, zipfile.BadZipFile) as problem:
         return f"it is a damaged zip file ({problem})"
     return f"it is a zip file ({names}, ...); unpack it, or let inspect_ai write it as JSON"

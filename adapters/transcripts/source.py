@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -15,6 +16,7 @@ import orjson
 MOST_LINE_BYTES: Final = 64 << 20
 MOST_FILE_BYTES: Final = 512 << 20  # of a file that is one JSON value: that has to be read whole
 KEPT: Final = 20  # broken lines that are named
+DAMAGED: Final = (OSError, EOFError, zlib.error)  # what reading a gzip file raises that is cut or damaged
 
 
 class TranscriptError(ValueError):
@@ -80,8 +82,8 @@ def opened(path: str | os.PathLike[str]) -> IO[bytes]:
         if isinstance(problem, TranscriptError):
             raise
         raise TranscriptError(f"{name}: {getattr(problem, 'strerror', None) or problem}") from problem
-    packed = file.peek(2)[:2] == b"\x1f\x8b"
-    return cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file
+    small = file.peek(2)[:2] == b"\x1f\x8b"
+    return cast(IO[bytes], gzip.GzipFile(fileobj=file)) if small else file
 
 
 def source_of(file: IO[bytes], path: str | Path, counts: Counts) -> Source:
@@ -95,7 +97,7 @@ def source_of(file: IO[bytes], path: str | Path, counts: Counts) -> Source:
     line, number = _first_line(file, name)
     found = _loaded(line)
     if isinstance(found, dict) and not line.lstrip().startswith(b"["):
-        rest = file.readline(MOST_LINE_BYTES + 1)
+        rest = _line(file, name, number + 1)
         if rest.strip() or name.endswith((".jsonl", ".jsonl.gz", ".ndjson")):
             return Source(name, found, True, _lines(file, [line, rest], number, name, counts))
         return Source(name, found, False, iter([(1, found)]))
@@ -106,14 +108,27 @@ def source_of(file: IO[bytes], path: str | Path, counts: Counts) -> Source:
     return Source(name, value, False, iter([(1, value)]))
 
 
+def packed(file: IO[bytes], name: str) -> bool:
+    """Return whether *file* is a zip file; raises ``TranscriptError``."""
+    try:
+        return bool(file.peek(4)[:4] == b"PK\x03\x04")  # type: ignore[attr-defined]
+    except DAMAGED as problem:
+        raise TranscriptError(f"{name}: it cannot be read: {problem}") from problem
+
+
+def _line(file: IO[bytes], name: str, at: int) -> bytes:
+    """Return the next line, or b""; raises ``TranscriptError``."""
+    try:
+        return file.readline(MOST_LINE_BYTES + 1)
+    except DAMAGED as problem:
+        raise TranscriptError(f"{name}, line {at}: it cannot be read: {problem}") from problem
+
+
 def _first_line(file: IO[bytes], name: str) -> tuple[bytes, int]:
     number = 0
     while True:
-        try:
-            line = file.readline(MOST_LINE_BYTES + 1)
-        except (OSError, EOFError) as problem:
-            raise TranscriptError(f"{name}: it cannot be read: {problem}") from problem
         number += 1
+        line = _line(file, name, number)
         if not line:
             raise TranscriptError(f"{name}: it is empty")
         if b"\0" in line[:4096]:
@@ -128,7 +143,7 @@ def _first_object(file: IO[bytes], line: bytes, number: int, name: str) -> tuple
     """Return the first record that is whole, and all lines up to it."""
     ahead = [line]
     while len(ahead) < 1_000:
-        line = file.readline(MOST_LINE_BYTES + 1)
+        line = _line(file, name, number + len(ahead))
         if not line:
             break
         ahead.append(line)
@@ -142,17 +157,14 @@ def _lines(
 ) -> Iterator[tuple[int, Any]]:
     at = number - 1
     while True:
-        try:
-            line = ahead.pop(0) if ahead else file.readline(MOST_LINE_BYTES + 1)
-        except (OSError, EOFError) as problem:
-            raise TranscriptError(f"{name}, line {at + 1}: it cannot be read: {problem}") from problem
+        line = ahead.pop(0) if ahead else _line(file, name, at + 1)
         if not line:
             return
         at += 1
         if len(line) > MOST_LINE_BYTES:
             counts.spoil(at, f"it has more than {MOST_LINE_BYTES:,} bytes")
             while line and not line.endswith(b"\n"):
-                line = file.readline(MOST_LINE_BYTES)
+                line = _line(file, name, at)
             continue
         try:
             found = orjson.loads(line)
@@ -165,7 +177,10 @@ def _lines(
 
 
 def _whole(file: IO[bytes], line: bytes, name: str) -> Any:
-    content = line + file.read(MOST_FILE_BYTES + 1 - len(line))
+    try:
+        content = line + file.read(MOST_FILE_BYTES + 1 - len(line))
+    except DAMAGED as problem:
+        raise TranscriptError(f"{name}: it cannot be read: {problem}") from problem
     if len(content) > MOST_FILE_BYTES:
         raise TranscriptError(f"{name}: one JSON value of more than {MOST_FILE_BYTES:,} bytes")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from stepfold.adapters.cli import main
 from stepfold.adapters.recording import read_recording
 from stepfold.adapters.transcripts import endings, source
 from stepfold.adapters.transcripts.fields import time_ms
-from stepfold.adapters.transcripts.importing import conversations, imported
+from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, imported
 from stepfold.adapters.transcripts.items import (
     Compacted,
     Ended,
@@ -79,6 +80,12 @@ def items(path: Path, format: str | None = None) -> list[Item]:
         return list(found.items)
 
 
+def become(one: Conversation) -> tuple[Imported, bytes]:
+    """Return what a conversation became, and its recording."""
+    file = BytesIO()
+    return imported(one, file), file.getvalue()
+
+
 # --------------------------------------------------------------------- Claude Code
 
 
@@ -86,7 +93,7 @@ def test_an_answer_in_several_lines_is_one(tmp_path: Path) -> None:
     (one,) = conversations(items(written(tmp_path, SESSION)))
     assert ["user", "assistant", "user", "assistant"] == [message.role for message in one.messages]
     assert ["Thinking", "ToolUse", "ToolUse"] == [type(block).__name__ for block in one.messages[1].content]
-    done = imported(one)
+    done = become(one)[0]
     assert ("", 9) == (done.why, done.events)
 
 
@@ -102,7 +109,7 @@ def test_side_chains_are_conversations_of_their_own(tmp_path: Path) -> None:
     ]
     main_one, other = conversations(items(written(tmp_path, [*SESSION[:4], *side, *SESSION[4:]])))
     assert ("", "ag1") == (main_one.chain, other.chain)
-    assert "" == imported(main_one).why == imported(other).why
+    assert "" == become(main_one)[0].why == become(other)[0].why
 
 
 def test_sessions_in_one_file(tmp_path: Path) -> None:
@@ -311,7 +318,7 @@ def test_each_format_becomes_a_whole_recording(tmp_path: Path, name: str) -> Non
     (result,) = [block for block in resulted.content if isinstance(block, ToolResult)]
     assert use_block.id == result.use_id
     assert Text("done") == last.content[-1]
-    done = imported(one)
+    done = become(one)[0]
     assert "" == done.why
     assert done.events
 
@@ -320,7 +327,7 @@ def test_a_list_of_the_messages_api(tmp_path: Path) -> None:
     for value, name in ((API, "a.json"), (API, "a.jsonl"), ({"model": "m", "messages": API}, "b.json")):
         path = written(tmp_path, value, name)
         (one,) = conversations(items(path))
-        assert "" == imported(one).why
+        assert "" == become(one)[0].why
 
 
 def test_no_format_is_recognised_by_two(tmp_path: Path) -> None:
@@ -490,7 +497,7 @@ def test_no_record_breaks_a_reader(format: Any, data: st.DataObject) -> None:
     for records in (listed, [given_records]):
         found = list(format.read(iter(enumerate(records, 1)), Counts()))
         for one in conversations(found):
-            assert imported(one).content
+            assert become(one)[1]
     if records:
         format.recognises(records[0], isinstance(records[0], dict))
         format.recognises(records[0], False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,9 @@ def test_it_is_imported_or_says_why_not(path: Path) -> None:
         parts = conversations(found.items)
     assert parts or "storage_message" in path.name
     for part in parts:
-        done = imported(part)
-        recording = parse_recording(done.content, "it")
+        file = BytesIO()
+        done = imported(part, file)
+        recording = parse_recording(file.getvalue(), "it")
         assert recording is not None
         assert (len(recording.events) > 0) is not bool(done.why)
         state = fold(recording.events, recording.state(), recording.begun.config)

@@ -12,6 +12,7 @@ import attrs
 
 from stepfold.adapters.cli.commands.transcripts import transcripts_in
 from stepfold.adapters.cli.exits import FAILED, OK, USAGE, Problem
+from stepfold.adapters.cli.terminal.progress import progress
 from stepfold.adapters.cli.terminal.words import line_of
 from stepfold.adapters.config_file import ConfigFileError, read_settings
 from stepfold.adapters.linting.finding import RULES, Finding, Severity
@@ -48,18 +49,21 @@ def lint_command(wishes: LintWishes) -> int:
         raise Problem(f"--sarif: {wishes.sarif} is no file")  # nor shall one take its place
     counts: Counter[str] = Counter()
     done: list[Linted] = []
-    for file, _ in transcripts_in(wishes.paths):
-        try:
-            found = _chosen(lint(file, config, wishes.format), wishes)
-        except TranscriptError as error:
-            counts["unreadable"] += 1
-            _refuse(file, error, wishes.json)
-            continue
-        counts["files"] += 1
-        done.append(found if wishes.sarif is not None else attrs.evolve(found, findings=()))
-        for finding in found.findings:
-            counts[finding.severity.value] += 1
-            _print(found.path, finding, wishes.json)
+    files = list(transcripts_in(wishes.paths))
+    with progress("linting", len(files), hidden=wishes.json) as begin:
+        for file, _ in files:
+            begin(file.name)
+            try:
+                found = _chosen(lint(file, config, wishes.format), wishes)
+            except TranscriptError as error:
+                counts["unreadable"] += 1
+                _refuse(file, error, wishes.json)
+                continue
+            counts["files"] += 1
+            done.append(found if wishes.sarif is not None else attrs.evolve(found, findings=()))
+            for finding in found.findings:
+                counts[finding.severity.value] += 1
+                _print(found.path, finding, wishes.json)
     if wishes.sarif is not None:
         _write(wishes.sarif, sarif(done))
     _summary(counts, wishes.json)

@@ -8,13 +8,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 from stepfold.adapters.cli.exits import FAILED, OK, USAGE, Problem
+from stepfold.adapters.cli.terminal.progress import progress
 from stepfold.adapters.cli.terminal.words import line_of
 from stepfold.adapters.config_file import ConfigFileError, read_settings
 from stepfold.adapters.recording import Difference, Recording, RecordingError, compare, read_recording
@@ -54,11 +55,14 @@ def replay_command(wishes: ReplayWishes) -> int:
     first = _first(files[0]) if wishes.same else None
     workers = wishes.workers or os.cpu_count() or 1
     good = parted = unreadable = 0
-    with _pool(workers, len(files)) as pool, _progress(len(files), wishes.json) as advance:
+    with (
+        _pool(workers, len(files)) as pool,
+        progress("replaying", len(files), hidden=wishes.json or len(files) <= FEW) as begin,
+    ):
         for report in replay_all(files, pool, workers=workers, changes=changes):
+            begin(report.path)
             difference = _difference(first, report) if first is not None else None
             _print(report, wishes, first, difference)
-            advance()
             unreadable += report.unreadable
             fine = report.ok and difference is None
             good += fine
@@ -73,14 +77,14 @@ def _against(revision: str, files: list[str], wishes: ReplayWishes) -> int:
 
     good = 0
     try:
-        with _progress(len(files), wishes.json) as advance:
+        with progress("replaying", len(files), hidden=wishes.json or len(files) <= FEW) as begin:
             for one in compare_with(revision, files):
+                begin(one.path)
                 good += not one.entry
                 if wishes.json:
                     print(jsons.dumps(attrs.asdict(one), ensure_ascii=False), flush=True)
                 elif one.entry or not wishes.quiet:
                     print(one.line(revision))
-                advance()
     except (RevisionError, RecordingError) as error:
         raise Problem(str(error)) from error
     if len(files) > 1 and not wishes.json:
@@ -143,18 +147,3 @@ def _pool(workers: int, files: int) -> Iterator[Executor | None]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _progress(files: int, json: bool) -> Iterator[Any]:
-    """Show how far it is, on a terminal."""
-    if json or files <= FEW or not sys.stderr.isatty():
-        with nullcontext():
-            yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replaying", total=files)
-        yield lambda: bar.advance(task)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from stepfold.adapters.cli.exits import OK, USAGE, Problem
+from stepfold.adapters.cli.terminal.progress import progress
 from stepfold.adapters.cli.terminal.words import line_of
-from stepfold.adapters.transcripts.importing import Imported, conversations, imported
+from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, imported
 from stepfold.adapters.transcripts.reading import transcript
 from stepfold.adapters.transcripts.source import Counts, TranscriptError
 
@@ -29,28 +30,34 @@ def import_command(paths: Sequence[Path], *, out: Path, format: str | None, json
     if out.exists() and not out.is_dir():
         raise Problem(f"--out: {out} is no folder")
     bad = done = 0
-    for file, below in transcripts_in(paths):
-        try:
-            with transcript(file, format) as found:
-                parts = [imported(one) for one in conversations(found.items)]
-            if not parts:
-                raise TranscriptError(f"{file}: it holds no message")
-            written = _write(parts, out / below)
-        except TranscriptError as error:
-            bad += 1
-            if json:
-                print(jsons.dumps({"transcript": str(file), "error": str(error)}, ensure_ascii=False))
-            else:
-                print(f"stepfold: {line_of(str(error), 1_000)}", file=sys.stderr, flush=True)
-            continue
-        done += 1
-        for part, path in zip(parts, written, strict=True):
-            _print(file, found.format.name, part, path, json)
-        if not json:
-            _print_counts(found.counts)
+    files = list(transcripts_in(paths))
+    with progress("importing", len(files), hidden=json) as begin:
+        for file, below in files:
+            begin(file.name)
+            try:
+                _import(file, out / below, format, json)
+                done += 1
+            except TranscriptError as error:
+                bad += 1
+                if json:
+                    print(jsons.dumps({"transcript": str(file), "error": str(error)}, ensure_ascii=False))
+                else:
+                    print(f"stepfold: {line_of(str(error), 1_000)}", file=sys.stderr, flush=True)
     if done + bad > 1 and not json:
         print(f"{done + bad} transcripts: {done} imported, {bad} not")
     return USAGE if bad else OK
+
+
+def _import(file: Path, place: Path, format: str | None, json: bool) -> None:
+    """Write what *file* holds below *place*, and tell of it; raises ``TranscriptError``."""
+    with transcript(file, format) as found:
+        told = conversations(found.items)
+    if not told:
+        raise TranscriptError(f"{file}: it holds no message")
+    for part, path in _write(told, file, place):
+        _print(file, found.format.name, part, path, json)
+    if not json:
+        _print_counts(found.counts)
 
 
 def transcripts_in(paths: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
@@ -70,26 +77,33 @@ def transcripts_in(paths: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
         yield from ((file, file.relative_to(path)) for file in found)
 
 
-def _write(parts: list[Imported], place: Path) -> list[Path]:
-    """Write each part to a file of its own, which is there whole or not at all."""
+def _write(told: list[Conversation], file: Path, place: Path) -> list[tuple[Imported, Path]]:
+    """Write each conversation to a file of its own; none is there before all are written."""
     stem = re.sub(r"(\.jsonl)?(\.gz)?$|\.(json|ndjson|traj|eval)$", "", place.name)
-    written: list[Path] = []
+    numbers = ("" if number == 1 else f".{number}" for number in range(1, len(told) + 1))
+    paths = [place.with_name(f"{stem}{number}.recording.jsonl") for number in numbers]
+    halves = [path.with_name(f".{path.name}.half") for path in paths]
+    for path in paths:
+        if path.exists():
+            raise TranscriptError(f"{path}: it exists already; recordings are written to new files only")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        for number, part in enumerate(parts, 1):
-            path = place.with_name(f"{stem}{'' if number == 1 else f'.{number}'}.recording.jsonl")
-            if path.exists():
-                raise TranscriptError(f"{path}: it exists already; recordings are written to new files only")
-            half = path.with_name(f".{path.name}.half")
-            try:
-                half.write_bytes(part.content)
-                half.replace(path)
-            finally:
-                half.unlink(missing_ok=True)
-            written.append(path)
+        parts = [_half(one, half) for one, half in zip(told, halves, strict=True)]
+        for half, path in zip(halves, paths, strict=True):
+            half.replace(path)
+    except TranscriptError as error:
+        raise TranscriptError(f"{file}: {error}") from error
     except OSError as error:
         raise Problem(f"{error.filename or place}: {error.strerror or error}") from error
-    return written
+    finally:
+        for half in halves:
+            half.unlink(missing_ok=True)
+    return list(zip(parts, paths, strict=True))
+
+
+def _half(one: Conversation, path: Path) -> Imported:
+    with path.open("w+b") as file:
+        return imported(one, file)
 
 
 def _print(file: Path, format: str, part: Imported, path: Path, json: bool) -> None:
