@@ -12,6 +12,7 @@ import attrs
 
 from stepfold.adapters.cli.commands.transcripts import transcripts_in
 from stepfold.adapters.cli.exits import FAILED, OK, USAGE, Problem
+from stepfold.adapters.cli.terminal.progress import progress
 from stepfold.adapters.cli.terminal.words import line_of
 from stepfold.adapters.config_file import ConfigFileError, read_settings
 from stepfold.adapters.linting.finding import RULES, Finding, Severity
@@ -48,24 +49,35 @@ def lint_command(wishes: LintWishes) -> int:
         raise Problem(f"--sarif: {wishes.sarif} is no file")  # nor shall one take its place
     counts: Counter[str] = Counter()
     done: list[Linted] = []
-    for file, _ in transcripts_in(wishes.paths):
-        try:
-            found = _chosen(lint(file, config, wishes.format), wishes)
-        except TranscriptError as error:
-            counts["unreadable"] += 1
-            _refuse(file, error, wishes.json)
-            continue
-        counts["files"] += 1
-        done.append(found if wishes.sarif is not None else attrs.evolve(found, findings=()))
-        for finding in found.findings:
-            counts[finding.severity.value] += 1
-            _print(found.path, finding, wishes.json)
+    files = [file for file, _ in transcripts_in(wishes.paths)]
+    with progress("linting", len(files), json=wishes.json) as advance:
+        for file in files:
+            if (found := _linted(file, config, wishes)) is None:
+                counts["unreadable"] += 1
+            else:
+                counts["files"] += 1
+                counts.update(finding.severity.value for finding in found.findings)
+                if wishes.sarif is not None:
+                    done.append(found)
+            advance()
     if wishes.sarif is not None:
         _write(wishes.sarif, sarif(done))
     _summary(counts, wishes.json)
     if counts["unreadable"]:
         return USAGE
     return FAILED if counts["error"] + counts["warning"] else OK
+
+
+def _linted(file: Path, config: Config | None, wishes: LintWishes) -> Linted | None:
+    """Lint one file and print what is found; None: it cannot be read, which is told."""
+    try:
+        found = _chosen(lint(file, config, wishes.format), wishes)
+    except TranscriptError as error:
+        _refuse(file, error, wishes.json)
+        return None
+    for finding in found.findings:
+        _print(found.path, finding, wishes.json)
+    return found
 
 
 def _config(path: Path) -> Config:

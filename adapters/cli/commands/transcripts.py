@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stepfold.adapters.cli.exits import OK, USAGE, Problem
+from stepfold.adapters.cli.terminal.progress import progress
 from stepfold.adapters.cli.terminal.words import line_of
 from stepfold.adapters.transcripts.importing import Imported, conversations, imported
 from stepfold.adapters.transcripts.reading import transcript
@@ -28,29 +29,37 @@ def import_command(paths: Sequence[Path], *, out: Path, format: str | None, json
     """
     if out.exists() and not out.is_dir():
         raise Problem(f"--out: {out} is no folder")
-    bad = done = 0
-    for file, below in transcripts_in(paths):
-        try:
-            with transcript(file, format) as found:
-                parts = [imported(one) for one in conversations(found.items)]
-            if not parts:
-                raise TranscriptError(f"{file}: it holds no message")
-            written = _write(parts, out / below)
-        except TranscriptError as error:
-            bad += 1
-            if json:
-                print(jsons.dumps({"transcript": str(file), "error": str(error)}, ensure_ascii=False))
-            else:
-                print(f"stepfold: {line_of(str(error), 1_000)}", file=sys.stderr, flush=True)
-            continue
-        done += 1
-        for part, path in zip(parts, written, strict=True):
-            _print(file, found.format.name, part, path, json)
-        if not json:
-            _print_counts(found.counts)
-    if done + bad > 1 and not json:
-        print(f"{done + bad} transcripts: {done} imported, {bad} not")
+    files = list(transcripts_in(paths))
+    done = 0
+    with progress("importing", len(files), json=json) as advance:
+        for file, below in files:
+            done += _import(file, out / below, format, json)
+            advance()
+    bad = len(files) - done
+    if len(files) > 1 and not json:
+        print(f"{len(files)} transcripts: {done} imported, {bad} not")
     return USAGE if bad else OK
+
+
+def _import(file: Path, place: Path, format: str | None, json: bool) -> bool:
+    """Import one file and tell what it became, or why it did not."""
+    try:
+        with transcript(file, format) as found:
+            parts = [imported(one) for one in conversations(found.items)]
+        if not parts:
+            raise TranscriptError(f"{file}: it holds no message")
+        written = _write(parts, place)
+    except TranscriptError as error:
+        if json:
+            print(jsons.dumps({"transcript": str(file), "error": str(error)}, ensure_ascii=False))
+        else:
+            print(f"stepfold: {line_of(str(error), 1_000)}", file=sys.stderr, flush=True)
+        return False
+    for part, path in zip(parts, written, strict=True):
+        _print(file, found.format.name, part, path, json)
+    if not json:
+        _print_counts(found.counts)
+    return True
 
 
 def transcripts_in(paths: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
