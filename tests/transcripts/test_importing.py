@@ -76,3 +76,14 @@ def test_a_gzip_file_damaged_anywhere_is_one_line(
             assert code in (0, 1, 2)
             assert code != 2 or not list(Path().glob("new/*"))
     assert broken > 20
+
+
+def test_a_folder_without_transcripts_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, SESSION)
+    (tmp_path / "empty").mkdir()
+    assert 2 == main(["import", "a.jsonl", "empty"])
+    assert capsys.readouterr().err.startswith("stepfold: empty: there is no transcript in it")
+    assert not (tmp_path / "imported").exists()
