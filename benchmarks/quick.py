@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from benchmarks import imports, loop, steps
+from benchmarks import imports, loop, records, steps
 from benchmarks.floor import ATTRS_ON_REFERENCE_MS, FLOOR_ON_REFERENCE_US, cpu_us, floor_us
 from stepfold.adapters.memory_log import MemoryLog
 
@@ -58,6 +58,9 @@ def figures(size: int) -> Iterator[Figure]:
         yield Figure(f"step, average, {messages:,} messages", "us", mean, 8)
         dearest = max(kinds, key=lambda kind: kinds[kind])
         yield Figure(f"step, dearest ({dearest}), {messages:,} messages", "us", kinds[dearest], 15)
+    mean, kinds = records.records_us(10, max(6, size // 4))
+    yield Figure("of it the new records, built alone, average", "us", mean)
+    yield Figure(f"the same of the dearest ({dearest})", "us", kinds[dearest])
     yield from _runs(size)
     yield from _recordings(size)
     attrs_ms, engine_ms = imports.import_ms()

@@ -185,16 +185,21 @@ def walk(messages: int, turns: int) -> list[Taken]:
     return walking.steps
 
 
+def best_us(work: Callable[[], object], again: int, rounds: int) -> float:
+    """Return the least CPU us of *work*, taken *again* times a reading of the clock."""
+    best = float("inf")
+    for _ in range(rounds):
+        begun = time.process_time_ns()
+        for _ in range(again):
+            work()
+        best = min(best, (time.process_time_ns() - begun) / again)
+    return best / 1_000
+
+
 def one_us(taken: Taken) -> float:
     """Return the CPU us of one step."""
     state, event = taken.state, taken.event
-    best = float("inf")
-    for _ in range(ROUNDS):
-        begun = time.process_time_ns()
-        for _ in range(AGAIN):
-            step(state, event, CONFIG)
-        best = min(best, (time.process_time_ns() - begun) / AGAIN)
-    return best / 1_000
+    return best_us(lambda: step(state, event, CONFIG), AGAIN, ROUNDS)
 
 
 def step_us(messages: int, turns: int) -> tuple[float, Cost]:

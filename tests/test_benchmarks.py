@@ -24,6 +24,7 @@ def test_the_quick_figures_as_json() -> None:
     assert told["floor_us"] > 0
     names = {figure["name"] for figure in told["figures"]}
     assert {"turn with one tool", "kept in memory a turn", "replay, an event"} <= names
+    assert "of it the new records, built alone, average" in names
     for figure in told["figures"]:
         assert (figure["allowed"] is None) == (figure["target"] is None) == (figure["ok"] is None)
         if figure["ok"] is not None:
