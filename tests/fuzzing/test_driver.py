@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import random
 
+import attrs
 import pytest
 
+from stepfold.adapters.fuzzing.driver.ladders import Ladders
 from stepfold.adapters.fuzzing.driver.machine import machine_of
+from stepfold.adapters.fuzzing.driver.open_answer import OpenAnswer
 from stepfold.adapters.fuzzing.driver.runs import GENE, Driver
 from stepfold.adapters.fuzzing.driver.search import Search
 from stepfold.adapters.fuzzing.driver.setups import HEADER, random_header
@@ -20,10 +23,12 @@ from stepfold.engine import start, step
 from stepfold.engine.config import Config
 from stepfold.engine.events import RunStarted
 from stepfold.engine.messages import Text
+from stepfold.engine.moves import tools
 from stepfold.engine.step import cells_of, stepping
 from stepfold.engine.table import TABLE
 
 RUNS = 3_000
+SPOILT = tuple(row for row in TABLE if row.by is not tools.end_call)
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +64,35 @@ def test_every_run_comes_to_its_end() -> None:
         played = driver.play(tape, keep=True)
         assert played.state.end is not None
         assert len(played.events) == played.steps
+
+
+def test_a_run_that_begins_as_another_did_is_the_run_that_its_choices_say() -> None:
+    """Steps, rows, state and what is broken are those of the run that is played from its start."""
+    futures, alone, source = Driver(machine_of(SPOILT)), Driver(machine_of(SPOILT)), random.Random(11)
+    broken = shared = 0
+    for _ in range(150):
+        head = random_header(source) + source.randbytes(GENE * source.randrange(1, 7))
+        for _ in range(3):
+            tape = head + source.randbytes(GENE * source.randrange(4))[:-1] + b"\0"  # read thoroughly
+            one = futures.play(tape, stem=len(head))
+            rows = list(futures.machine.trail)
+            other = alone.play(tape)
+            assert (one.state, one.steps) == (other.state, other.steps)
+            assert rows == alone.machine.trail
+            assert str(one.broken) == str(other.broken)
+            broken += one.broken is not None
+            shared += one.stem
+    assert 10 < broken < 400
+    assert shared > 100
+
+
+def test_a_watch_that_is_forked_has_seen_the_same_and_goes_its_own_way() -> None:
+    run = Driver(machine_of()).begun(bytes(HEADER)).run
+    before = attrs.asdict(run.watch, recurse=False)
+    fork = run.watch.fork()
+    assert fork == run.watch
+    for name, value in attrs.asdict(fork, recurse=False).items():
+        assert not isinstance(value, list | dict | set | OpenAnswer | Ladders) or value is not before[name]
 
 
 def test_the_plainest_choices_are_a_prompt_and_an_answer() -> None:

@@ -59,11 +59,21 @@ class Ladders:
 
     def fork(self) -> Ladders:
         """Return a copy of its own."""
-        return attrs.evolve(
-            self,
-            hooks=list(self.hooks),
-            spent=dict(self.spent),
-            told=dict(self.told),
+        return Ladders(
+            self.config,
+            self.requests,
+            self.tokens,
+            self.turns,
+            self.escalations,
+            self.recoveries,
+            self.reactions,
+            self.last,
+            self.failures,
+            self.open,
+            list(self.hooks),
+            dict(self.spent),
+            dict(self.told),
+            self.problem,
         )
 
     def came(self, kind: type, event: Any, order: Any) -> None:

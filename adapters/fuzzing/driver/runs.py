@@ -73,6 +73,7 @@ class Played:
         state: Where it stands at the end.
         broken: The rule that does not hold, or None.
         steps: How many events were taken.
+        stem: Whether other runs can begin as this one did.
     """
 
     setup: Setup
@@ -80,15 +81,17 @@ class Played:
     state: State
     broken: Broken | None = None
     steps: int = 0
+    stem: bool = False
 
 
 @attrs.frozen
 class _Begun:
-    """A run whose prompt was taken: what it is now, the rows taken, what was wrong with it."""
+    """A run up to some place in its choices: what it is now, the rows taken, what was wrong with it."""
 
     run: _Run
     trail: tuple[int, ...]
     broken: Broken | None
+    place: int = HEADER
 
 
 class Driver:
@@ -109,6 +112,7 @@ class Driver:
         self._config = config
         self._invariants = invariants
         self._begun: OrderedDict[bytes, _Begun] = OrderedDict()
+        self._stem: tuple[bytes, _Begun] | None = None
 
     def begun(self, header: bytes) -> _Begun:
         """Return what *header* sets up, with its first prompt taken; the newest are kept."""
@@ -131,28 +135,54 @@ class Driver:
         begun = self.begun(header)
         return begun.broken is not None or not begun.run.watch.ended
 
-    def play(self, tape: bytes, *, keep: bool = False) -> Played:
+    def play(self, tape: bytes, *, keep: bool = False, stem: int = 0) -> Played:
         """
         Play the run that *tape* says; ``broken`` of what is returned says what does not hold.
 
-        The first step is the same in all runs of one header: it is taken and judged once.
+        A state never changes, so a run can have many futures for one past: the
+        first step is the same in all runs of one header, and is taken and
+        judged once; so are the first *stem* bytes, for as long as runs that
+        begin with them follow each other.
         """
-        begun = self.begun(tape[:HEADER])
+        thorough = keep or tape[-1] % THOROUGH == 0
+        begun = self.begun(tape[:HEADER]) if stem <= HEADER else self._grown(tape[:stem], thorough)
         run = begun.run.fork(keep)
-        played = Played(run.setup, run.events, run.state, begun.broken, run.steps)
+        open = stem > HEADER and begun.broken is None and not run.watch.ended
+        played = Played(run.setup, run.events, run.state, begun.broken, run.steps, open)
         trail = self.machine.trail
         trail.clear()
         trail += begun.trail
         if begun.broken is not None:
             return played
+        run.watch.thorough = thorough
         try:
-            run.whole(tape)
+            run.whole(tape, begun.place)
         except Broken as broken:
             played.broken = broken
         except RanAway as problem:
             played.broken = Broken(Rule.AWAY, str(problem))
         played.state, played.steps = run.state, run.steps
         return played
+
+    def _grown(self, head: bytes, thorough: bool) -> _Begun:
+        """Return the run after the choices of *head*; it is kept until another one is wanted."""
+        if self._stem is not None and self._stem[0] == head:
+            return self._stem[1]
+        begun = self.begun(head[:HEADER])
+        run, broken, trail = begun.run.fork(False), begun.broken, self.machine.trail
+        trail.clear()
+        trail += begun.trail
+        run.watch.thorough = thorough
+        if broken is None:
+            try:
+                run.genes(head, HEADER)
+            except Broken as problem:
+                broken = problem
+            except RanAway as problem:
+                broken = Broken(Rule.AWAY, str(problem))
+        grown = _Begun(run, tuple(trail), broken, len(head))
+        self._stem = head, grown
+        return grown
 
 
 class _Run:
@@ -178,28 +208,31 @@ class _Run:
         other.watch = self.watch.fork()
         other.events = list(self.events) if keep else []
         other.steps, other.now_ms, other.runs = self.steps, self.now_ms, self.runs
-        other.answers = []
+        other.answers = list(self.answers)
         other._invariants, other._keep = self._invariants, keep
         return other
 
-    def whole(self, tape: bytes) -> None:
-        """Play to the end of *tape*, and on until the run is over."""
-        watch, length = self.watch, len(tape)
-        watch.thorough = self._keep or tape[-1] % THOROUGH == 0
-        for place in range(HEADER, length - GENE + 1, GENE):
-            if watch.ended:
-                if not self.setup.again:
-                    break
-                if tape[place] < RESTS:
-                    self.prompt()
-                    continue
-            self.gene(tape, place)
+    def whole(self, tape: bytes, place: int) -> None:
+        """Play from *place* to the end of *tape*, and on until the run is over."""
+        self.genes(tape, place)
         left = PATIENCE
-        while not watch.ended:
+        while not self.watch.ended:
             self.answer(friendly, any_order=False)
             left -= 1
             if left < 0:
                 raise Broken(Rule.ENDS, f"it goes on after {PATIENCE} friendly answers")
+
+    def genes(self, tape: bytes, place: int) -> None:
+        """Let happen what *tape* says from *place* on."""
+        watch = self.watch
+        for at in range(place, len(tape) - GENE + 1, GENE):
+            if watch.ended:
+                if not self.setup.again:
+                    break
+                if tape[at] < RESTS:
+                    self.prompt()
+                    continue
+            self.gene(tape, at)
 
     def prompt(self) -> None:
         """A prompt begins the next run."""

@@ -27,9 +27,12 @@ from stepfold.adapters.testing.world import ALL_FAULTS, Fault
 from stepfold.engine.state import Stay
 
 POOL: Final = 60  # setups that are in use at a time
-EACH: Final = 4  # runs after which one of them is replaced
 GENES: Final = (3, 9)
 GENES_MAX: Final = 14
+RENEWED: Final = 0.7  # how often one of them is replaced when a run is made anew
+FUTURES: Final = 2  # runs that begin as one before them did, and go on in another way
+STEM_LEAST: Final = 0.5  # the least part of its choices that they have in common
+GENES_LATER: Final = 5  # below which a future has genes of its own
 WAYS_MAX: Final = 20_000
 DULL: Final = frozenset(
     {Stay.PREPARED, Stay.FITS, Stay.CALLED, Stay.STREAMING, Stay.ANSWERED, Stay.SETTLING, Stay.STARTED}
@@ -42,8 +45,12 @@ class Player(Protocol):
 
     machine: Machine
 
-    def play(self, tape: bytes, *, keep: bool = False) -> Played:
-        """Play the run that *tape* says; with *keep*, its events are kept."""
+    def play(self, tape: bytes, *, keep: bool = False, stem: int = 0) -> Played:
+        """
+        Play the run that *tape* says.
+
+        With *keep*, its events are kept; the next runs begin with its first *stem* bytes, too.
+        """
         ...
 
     def useful(self, header: bytes) -> bool:
@@ -111,14 +118,23 @@ class Search:
         self._allowed = bits_of(self._faults)
         self._first: Iterator[bytes] = iter([self._restricted(tape) for tape in corpus])
         self._pool: list[bytes] = []
+        self._family: tuple[bytes, int] = b"", 0  # a run, and the bytes of it that others begin with
+        self._futures = 0  # how many of those are to come
         self._ways: list[int] = []
         self._telling = [row.outcome not in DULL for row in driver.machine.table]
 
     def one(self) -> Played:
         """Play the next run; what it breaks stands in the tally, too."""
         tally = self.tally
-        tape = self._next()
-        played = self._driver.play(tape)
+        if self._futures:
+            tape, stem = self._future(), self._family[1]
+            self._futures -= 1
+        else:
+            tape = self._next()
+            stem = self._stem(tape)
+        played = self._driver.play(tape, stem=stem)
+        if not played.stem or played.broken is not None:
+            self._futures = 0
         tally.runs += 1
         tally.steps += played.steps
         self._cover(tape, played)
@@ -169,7 +185,7 @@ class Search:
         source = self._random
         if self._ways and source.random() < 0.5:
             return self._changed(self._seldom())
-        if self.tally.runs % EACH == 0 or not self._pool:
+        if len(self._pool) < POOL or source.random() < RENEWED:
             self._renew()
         header = self._pool[int(source.random() * len(self._pool))]
         count = source.randrange(*GENES)
@@ -180,8 +196,26 @@ class Search:
         said = [source.randbytes(GENE) for _ in range(habits)]
         return header + b"".join([said[int(source.random() * habits)] for _ in range(count)])
 
+    def _stem(self, tape: bytes) -> int:
+        """Choose how much of *tape* the next runs begin with."""
+        genes = (len(tape) - HEADER) // GENE
+        stem = HEADER + GENE * int(genes * (STEM_LEAST + self._random.random() * (1 - STEM_LEAST)))
+        self._family, self._futures = (tape, stem), FUTURES if stem > HEADER else 0
+        return stem
+
+    def _future(self) -> bytes:
+        """Return choices that begin as those of the family do, and go on in another way."""
+        (tape, stem), source = self._family, self._random
+        rest = tape[stem:]
+        if rest and source.random() < 0.5:
+            at = source.randrange(len(rest))
+            rest = rest[:at] + source.randbytes(1) + rest[at + 1 :]
+        else:
+            rest = source.randbytes(GENE * source.randrange(1, GENES_LATER))
+        return tape[:stem] + rest
+
     def _renew(self) -> None:
-        """Put a new setup into the pool; one whose run ends with its prompt is of no use there."""
+        """Put a setup into the pool, in another's place; one whose run ends with its prompt is of no use."""
         for _ in range(POOL):
             header = random_header(self._random, self._faults)
             if self._driver.useful(header):

@@ -191,16 +191,26 @@ class Watch:
 
     def fork(self) -> Watch:
         """Return a watch of its own that has seen the same."""
-        return attrs.evolve(
-            self,
-            owed=dict(self.owed),
-            gone=list(self.gone),
-            cancelling=set(self.cancelling),
-            queue=list(self.queue),
-            ladders=self.ladders.fork(),
-            answer=self.answer.fork(),
-            failed=dict(self.failed),
-            withdrawn=set(self.withdrawn),
+        return Watch(
+            self.config,
+            dict(self.owed),
+            list(self.gone),
+            set(self.cancelling),
+            list(self.queue),
+            self.ladders.fork(),
+            self.thorough,
+            self.answer.fork(),
+            dict(self.failed),
+            self.ended,
+            self.aborted,
+            self.after_stream,
+            set(self.withdrawn),
+            self.stones,
+            self.tries,
+            self.snipped,
+            self.cause,
+            self.measured,
+            self.ordered,
         )
 
     def _tool_ended(self, event: ToolEnded) -> None:

@@ -59,8 +59,8 @@ class LiveDriver:
         """Every header is."""
         return True
 
-    def play(self, tape: bytes, *, keep: bool = False) -> Played:
-        """Play the run that *tape* says; some runs twice, to see whether one leaves something behind."""
+    def play(self, tape: bytes, *, keep: bool = False, stem: int = 0) -> Played:
+        """Play the run that *tape* says, from its start; some runs twice: does one leave something behind?"""
         self._runs += 1
         played = self._once(tape)
         if played.broken is None and (keep or self._runs % AGAIN == 1):
