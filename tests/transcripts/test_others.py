@@ -181,3 +181,127 @@ def test_every_word_of_a_format_is_known(format: str) -> None:
             wrapped = endings.terminal_of("swe-agent", f"submitted ({word})")
             assert endings.terminal_of("swe-agent", word) is wrapped
     assert Terminal.MAX_TURNS is endings.terminal_of("swe-agent", "TimeExceeded")
+
+
+# ------------------------------------------------------- SWE-agent's named commands
+
+OLD_PROMPT = """Use these:
+
+COMMANDS:
+open <path> [<line_number>] - opens the file - in the editor
+set_cursors <start> <end> - sets both
+submit - ends it
+edit <start_line>:<end_line>
+<replacement_text>
+end_of_edit - replaces these lines
+
+find - not one of them
+"""
+NEW_PROMPT = """COMMANDS:
+edit:
+  docstring: replaces
+  signature: edit <start_line>:<end_line>
+<replacement_text>
+end_of_edit
+  arguments:
+    - start_line (integer) [required]: a - b
+
+submit:
+  docstring: submits
+  signature: submit '<flag>'
+
+decompile:
+  signature: decompile <binary_path> [--function_name <function_name>]
+
+odd:
+  signature: odd {"a": 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "action", "name", "input"),
+    [
+        (OLD_PROMPT, "open 'a b.py' 12\n", "open", {"path": "a b.py", "line_number": "12"}),
+        (OLD_PROMPT, "open a.py", "open", {"path": "a.py"}),
+        (OLD_PROMPT, "set_cursors 1 2", "set_cursors", {"start": "1", "end": "2"}),
+        (OLD_PROMPT, "set_cursors 1", "set_cursors", {"arguments": "1"}),
+        (OLD_PROMPT, "submit", "submit", {}),
+        (OLD_PROMPT, "submit F{x\\y}", "submit", {"arguments": "F{x\\y}"}),
+        (
+            OLD_PROMPT,
+            "edit 1:2\n  x = 1 | 2\n\nend_of_edit\n",
+            "edit",
+            {"start_line": "1", "end_line": "2", "replacement_text": "  x = 1 | 2\n"},
+        ),
+        (OLD_PROMPT, "edit 1:2\nx\nend_of_edit\nls", "command", None),
+        (OLD_PROMPT, "edit 1:2\nx\nend_of_edit\nls\nend_of_edit", "command", None),
+        (OLD_PROMPT, "edit 1:2\nx", "command", None),
+        (OLD_PROMPT, "open a.py\nls", "command", None),
+        (OLD_PROMPT, "open a.py && ls", "command", None),
+        (OLD_PROMPT, "open a.py;ls", "command", None),
+        (OLD_PROMPT, "submit > a", "command", None),
+        (OLD_PROMPT, "open 'a", "command", None),
+        (OLD_PROMPT, "ls -a", "command", None),
+        (OLD_PROMPT, "opened a", "command", None),
+        (OLD_PROMPT, "end_of_edit", "command", None),
+        (OLD_PROMPT, "find a", "command", None),
+        (OLD_PROMPT, "goto 3", "command", None),  # this one was not told of it
+        (
+            NEW_PROMPT,
+            "edit 3:3\nend_of_edit",
+            "edit",
+            {"start_line": "3", "end_line": "3", "replacement_text": ""},
+        ),
+        (NEW_PROMPT, "edit 3\nx\nend_of_edit", "edit", {"arguments": "3", "replacement_text": "x"}),
+        (NEW_PROMPT, "submit 'F{a|b}'", "submit", {"flag": "F{a|b}"}),
+        (
+            NEW_PROMPT,
+            "decompile --function_name f rock",
+            "decompile",
+            {"binary_path": "rock", "function_name": "f"},
+        ),
+        (NEW_PROMPT, "decompile rock --function_name", "decompile", {"arguments": "rock --function_name"}),
+        (NEW_PROMPT, "odd 1", "odd", {"arguments": "1"}),
+        ("no commands here", "goto 3", "goto", {"line_number": "3"}),
+        ("no commands here", "scroll_up", "scroll_up", {}),
+        ("no commands here", "set_cursors 1 2", "command", None),
+    ],
+)
+def test_an_action_that_is_a_named_command_calls_it(
+    tmp_path: Path, prompt: str, action: str, name: str, input: dict[str, str] | None
+) -> None:
+    history = [
+        {"role": "system", "content": prompt},
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "so", "action": action},
+        {"role": "user", "content": "x"},
+    ]
+    found = seen(tmp_path, {"trajectory": [], "history": history, "info": {}}, "a.traj")
+    (one,) = conversations(found)
+    (use,) = [block for message in one.messages for block in message.content if isinstance(block, ToolUse)]
+    assert name == use.name
+    assert (input if input is not None else {"command": action}) == json.loads(use.input)
+    assert isinstance(found[0], Began)
+    told = {
+        OLD_PROMPT: ("open", "set_cursors", "submit", "edit"),
+        NEW_PROMPT: ("edit", "submit", "decompile", "odd"),
+    }
+    assert told.get(prompt, ()) == found[0].tools
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real transcripts are not beside this checkout")
+def test_real_actions_call_what_they_name() -> None:
+    """Against the first word, which is all that can be told without reading prompts."""
+    named, bare = Counter[str](), Counter[str]()
+    for path in (CASES / "other_agents" / "SWE-agent+SWE-agent").glob("*.traj"):
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        if any(message.get("tool_calls") for message in whole["history"]):
+            continue
+        bare.update(each["action"].split()[0] for each in whole["history"] if each.get("action"))
+        for item in items(path):
+            blocks = item.message.content if isinstance(item, Said) else ()
+            named.update(block.name for block in blocks if isinstance(block, ToolUse))
+    typed = {word for word in bare if word in ("ls", "rm", "python", "curl", "echo", "file", "./rock")}
+    assert sum(bare[word] for word in typed) == named.pop("command")
+    assert {word: count for word, count in bare.items() if word not in typed} == named
+    assert sum(named.values()) > 60
