@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from stepfold.adapters.linting.linting import findings_in
 from stepfold.adapters.transcripts import endings
-from stepfold.adapters.transcripts.importing import conversations
+from stepfold.adapters.transcripts.importing import conversations, imported
 from stepfold.adapters.transcripts.items import (
     Began,
     Compacted,
@@ -21,9 +22,10 @@ from stepfold.adapters.transcripts.items import (
     Said,
 )
 from stepfold.adapters.transcripts.reading import transcript
-from stepfold.engine import Terminal
-from stepfold.engine.messages import ToolResult, ToolUse
-from tests.transcripts.test_formats import CHAT, CODEX, OPENHANDS, items, written
+from stepfold.engine import Config, Terminal
+from stepfold.engine.events import Usage
+from stepfold.engine.messages import Role, ToolResult, ToolUse
+from tests.transcripts.test_formats import CHAT, CODEX, OPENHANDS, items, text, written
 from tests.transcripts.test_real import CANNOT, CASES, FILES, label
 
 OTHERS = [path for path in FILES if path.is_relative_to(CASES / "other_agents") and path.name not in CANNOT]
@@ -111,6 +113,53 @@ def test_codex_tells_failures_and_counts_what_it_does_not_know(tmp_path: Path) -
     assert {"s"} == {item.place.session for item in told}
     *_, last = (item for item in told if isinstance(item, Said))
     assert last.message.content[0].is_error  # type: ignore[union-attr]
+
+
+def test_codex_tells_model_and_usage_of_each_answer(tmp_path: Path) -> None:
+    def counted(*numbers: int, **total: int) -> dict[str, Any]:
+        names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+        info: dict[str, Any] = {"total_token_usage": total}
+        if numbers:
+            info["last_token_usage"] = dict(zip(names, numbers, strict=True))
+        return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+    def item(**payload: Any) -> dict[str, Any]:
+        return {"type": "response_item", "payload": payload}
+
+    turn = {"type": "turn_context", "payload": {"model": "gpt-x"}}
+    other = {"type": "turn_context", "payload": {"model": "gpt-y"}}
+    first = counted(100, 60, 10, 7, input_tokens=100, output_tokens=7)
+    words = item(type="message", role="assistant", id="msg_1", content=text("I look."))
+    thought = item(type="reasoning", summary=[{"type": "summary_text", "text": "hm"}])
+    begun, prompt, called, came, done, end = CODEX
+    records = [begun, turn, prompt, counted(1, 0, 0, 1)]  # of nothing in this file
+    records += [{"type": "event_msg", "payload": {"type": "token_count", "info": None}}]
+    records += [
+        thought,
+        words,
+        called,
+        first,
+        came,
+        first,
+        other,
+        done,
+        counted(input_tokens=150, output_tokens=9),
+    ]
+    told = seen(tmp_path, [*records, end], "a.jsonl")
+    said = [item for item in told if isinstance(item, Said)]
+    spent = [(item.answer, item.model, item.usage) for item in said if item.usage is not None]
+    assert [
+        ("response-1", "gpt-x", Usage(30, 7, 60, 10)),
+        ("response-2", "gpt-y", Usage(50, 2)),
+    ] == spent
+    models = [
+        item.message.model for item in said if item.message.role is Role.ASSISTANT and item.message.content
+    ]
+    assert ["gpt-x", "gpt-x", "gpt-x", "gpt-y"] == models
+    (one,) = conversations(told)
+    assert ["Thinking", "Text", "ToolUse"] == [type(block).__name__ for block in one.messages[1].content]
+    assert "" == imported(one).why
+    assert not [finding for finding in findings_in(told, "codex", Config()) if finding.rule != "terminal"]
 
 
 def test_openhands_tells_each_status(tmp_path: Path) -> None:
@@ -305,3 +354,10 @@ def test_real_actions_call_what_they_name() -> None:
     assert sum(bare[word] for word in typed) == named.pop("command")
     assert {word: count for word, count in bare.items() if word not in typed} == named
     assert sum(named.values()) > 60
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real transcripts are not beside this checkout")
+def test_real_rollouts_tell_their_model() -> None:
+    files = sorted((CASES / "other_agents").rglob("codex-session-*.jsonl"))
+    models = [{item.model for item in items(path) if isinstance(item, Said)} - {""} for path in files]
+    assert [{"gpt-5-codex"}, {"gpt-5.1-codex"}] == models
