@@ -207,7 +207,11 @@ def test_what_failed_in_pi_is_told(tmp_path: Path) -> None:
 
 WORDS = {
     "codex": "task_complete turn_complete interrupted replaced review_ended turn_aborted",
-    "openhands": "finished error stuck paused idle running waiting_for_confirmation deleting",
+    "openhands": """
+        finished error stuck paused idle running waiting_for_confirmation deleting rejected max_iterations
+        max_budget stopped loading init awaiting_user_input awaiting_user_confirmation user_confirmed
+        user_rejected rate_limited
+    """,
     "swe-agent": """
         submitted Submitted LimitsExceeded TimeExceeded RepeatedFormatError UserInterruption early_exit
         skipped exit_cost exit_total_execution_time exit_command_timeout exit_context exit_format exit_api
