@@ -8,9 +8,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from stepfold.adapters.cli import main
 from stepfold.adapters.recording import read_recording
@@ -26,7 +24,7 @@ from stepfold.adapters.transcripts.items import (
     Said,
 )
 from stepfold.adapters.transcripts.reading import FORMATS, transcript
-from stepfold.adapters.transcripts.source import Counts, TranscriptError
+from stepfold.adapters.transcripts.source import TranscriptError
 from stepfold.engine import Terminal
 from stepfold.engine.messages import Text, ToolResult, ToolUse
 from tests.cli.test_json import documented
@@ -458,42 +456,6 @@ def test_json_tells_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFix
     fields = set(documented("An object of `import --json`"))
     assert {"transcript", "error"} == set(bad)
     assert fields == {*one, "error"}
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@st.composite
-def spoilt(draw: st.DrawFn, value: Any) -> Any:
-    """*value* with something else in one place or several."""
-    if draw(st.integers(0, 7)) == 0:
-        return draw(VALUES)
-    if isinstance(value, dict):
-        return {key: draw(spoilt(each)) for key, each in value.items() if draw(st.integers(0, 15))}
-    if isinstance(value, list):
-        return [draw(spoilt(each)) for each in value]
-    return value
-
-
-@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_no_record_breaks_a_reader(format: Any, data: st.DataObject) -> None:
-    """Of its own format or of another, with anything in any place."""
-    samples = [records for records, _ in WHOLE.values()] + [SESSION, API]
-    given_records = data.draw(spoilt(data.draw(st.sampled_from(samples))))
-    listed = given_records if isinstance(given_records, list) else [given_records]
-    for records in (listed, [given_records]):
-        found = list(format.read(iter(enumerate(records, 1)), Counts()))
-        for one in conversations(found):
-            assert imported(one).content
-    if records:
-        format.recognises(records[0], isinstance(records[0], dict))
-        format.recognises(records[0], False)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
