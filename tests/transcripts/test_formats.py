@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -14,7 +15,7 @@ from stepfold.adapters.cli import main
 from stepfold.adapters.recording import read_recording
 from stepfold.adapters.transcripts import endings, source
 from stepfold.adapters.transcripts.fields import time_ms
-from stepfold.adapters.transcripts.importing import conversations, imported
+from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, write_recording
 from stepfold.adapters.transcripts.items import (
     Compacted,
     Ended,
@@ -72,6 +73,12 @@ def written(folder: Path, records: Any, name: str = "a.jsonl") -> Path:
     return path
 
 
+def imported(one: Conversation) -> tuple[Imported, bytes]:
+    """What *one* becomes, and what its file would hold."""
+    file = io.BytesIO()
+    return write_recording(one, file), file.getvalue()
+
+
 def items(path: Path, format: str | None = None) -> list[Item]:
     with transcript(path, format) as found:
         return list(found.items)
@@ -84,7 +91,7 @@ def test_an_answer_in_several_lines_is_one(tmp_path: Path) -> None:
     (one,) = conversations(items(written(tmp_path, SESSION)))
     assert ["user", "assistant", "user", "assistant"] == [message.role for message in one.messages]
     assert ["Thinking", "ToolUse", "ToolUse"] == [type(block).__name__ for block in one.messages[1].content]
-    done = imported(one)
+    done, _ = imported(one)
     assert ("", 9) == (done.why, done.events)
 
 
@@ -100,7 +107,7 @@ def test_side_chains_are_conversations_of_their_own(tmp_path: Path) -> None:
     ]
     main_one, other = conversations(items(written(tmp_path, [*SESSION[:4], *side, *SESSION[4:]])))
     assert ("", "ag1") == (main_one.chain, other.chain)
-    assert "" == imported(main_one).why == imported(other).why
+    assert "" == imported(main_one)[0].why == imported(other)[0].why
 
 
 def test_sessions_in_one_file(tmp_path: Path) -> None:
@@ -309,7 +316,7 @@ def test_each_format_becomes_a_whole_recording(tmp_path: Path, name: str) -> Non
     (result,) = [block for block in resulted.content if isinstance(block, ToolResult)]
     assert use_block.id == result.use_id
     assert Text("done") == last.content[-1]
-    done = imported(one)
+    done, _ = imported(one)
     assert "" == done.why
     assert done.events
 
@@ -318,7 +325,7 @@ def test_a_list_of_the_messages_api(tmp_path: Path) -> None:
     for value, name in ((API, "a.json"), (API, "a.jsonl"), ({"model": "m", "messages": API}, "b.json")):
         path = written(tmp_path, value, name)
         (one,) = conversations(items(path))
-        assert "" == imported(one).why
+        assert "" == imported(one)[0].why
 
 
 def test_no_format_is_recognised_by_two(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from stepfold.adapters.linting.linting import findings_in
-from stepfold.adapters.transcripts.importing import conversations, imported
+from stepfold.adapters.transcripts.importing import conversations
 from stepfold.adapters.transcripts.items import Began, Compacted, Ended, Interrupted, Item, Said
 from stepfold.adapters.transcripts.reading import transcript
 from stepfold.engine import Config
 from stepfold.engine.events import Usage
 from stepfold.engine.messages import Text, Thinking, ToolResult, ToolUse
-from tests.transcripts.test_formats import items, written
+from tests.transcripts.test_formats import imported, items, written
 
 Records = list[dict[str, Any]]
 
@@ -95,7 +95,7 @@ def test_it_is_recognised_and_becomes_a_whole_recording(tmp_path: Path, name: st
     said = [block for message in one.messages for block in message.content]
     assert [Text("go"), Text("I look."), ToolUse("c1", "execute_bash", '{"command":"ls -a"}')] == said[:3]
     assert [ToolResult("c1", (Text("files"),)), Text("done")] == said[3:]
-    assert "" == imported(one).why
+    assert "" == imported(one)[0].why
     assert [("finished", True)] == [(item.reason, item.ok) for item in told if isinstance(item, Ended)]
     rules = [finding.rule for finding in findings_in(told, "openhands", Config())]
     assert ["terminal"] == rules
@@ -134,7 +134,7 @@ def test_calls_without_ids_get_made_up_ones(tmp_path: Path) -> None:
         ToolResult("call-3", (Text("no such file"),), True),
         Text("done"),
     ] == blocks
-    assert "" == imported(one).why
+    assert "" == imported(one)[0].why
 
 
 @pytest.mark.parametrize(

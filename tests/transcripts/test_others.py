@@ -11,7 +11,7 @@ import pytest
 
 from stepfold.adapters.linting.linting import findings_in
 from stepfold.adapters.transcripts import endings
-from stepfold.adapters.transcripts.importing import conversations, imported
+from stepfold.adapters.transcripts.importing import conversations
 from stepfold.adapters.transcripts.items import (
     Began,
     Compacted,
@@ -25,7 +25,7 @@ from stepfold.adapters.transcripts.reading import transcript
 from stepfold.engine import Config, Terminal
 from stepfold.engine.events import Usage
 from stepfold.engine.messages import Role, ToolResult, ToolUse
-from tests.transcripts.test_formats import CHAT, CODEX, OPENHANDS, items, text, written
+from tests.transcripts.test_formats import CHAT, CODEX, OPENHANDS, imported, items, text, written
 from tests.transcripts.test_real import CANNOT, CASES, FILES, label
 
 OTHERS = [path for path in FILES if path.is_relative_to(CASES / "other_agents") and path.name not in CANNOT]
@@ -158,7 +158,7 @@ def test_codex_tells_model_and_usage_of_each_answer(tmp_path: Path) -> None:
     assert ["gpt-x", "gpt-x", "gpt-x", "gpt-y"] == models
     (one,) = conversations(told)
     assert ["Thinking", "Text", "ToolUse"] == [type(block).__name__ for block in one.messages[1].content]
-    assert "" == imported(one).why
+    assert "" == imported(one)[0].why
     assert not [finding for finding in findings_in(told, "codex", Config()) if finding.rule != "terminal"]
 
 

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 
 from stepfold.adapters.linting.linting import findings_in
 from stepfold.adapters.recording import parse_recording
-from stepfold.adapters.transcripts.importing import conversations, imported
+from stepfold.adapters.transcripts.importing import conversations
 from stepfold.adapters.transcripts.items import Item, Said
 from stepfold.adapters.transcripts.reading import FORMATS, Format, transcript
 from stepfold.adapters.transcripts.source import Counts
 from stepfold.engine import Config
 from stepfold.engine.messages import Text, ToolResult, ToolUse
 from tests.transcripts.samples import SAMPLES
-from tests.transcripts.test_formats import written
+from tests.transcripts.test_formats import imported, written
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | st.text(max_size=4),
@@ -73,7 +73,7 @@ def read(format: Format, records: list[Any]) -> list[Item]:
     """Everything that is done with what *records* tell; each recording can be read again."""
     found = list(format.read(iter(enumerate(records, 1)), Counts()))
     for one in conversations(found):
-        assert parse_recording(imported(one).content, "it") is not None
+        assert parse_recording(imported(one)[1], "it") is not None
     list(findings_in(found, format.name, Config()))
     return found
 

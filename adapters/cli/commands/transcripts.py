@@ -13,7 +13,8 @@ from typing import Any
 from stepfold.adapters.cli.exits import OK, USAGE, Problem
 from stepfold.adapters.cli.terminal.progress import progress
 from stepfold.adapters.cli.terminal.words import line_of
-from stepfold.adapters.transcripts.importing import Imported, conversations, imported
+from stepfold.adapters.codec import CodecError
+from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, write_recording
 from stepfold.adapters.transcripts.reading import transcript
 from stepfold.adapters.transcripts.source import Counts, TranscriptError
 
@@ -45,17 +46,19 @@ def _import(file: Path, place: Path, format: str | None, json: bool) -> bool:
     """Import one file and tell what it became, or why it did not."""
     try:
         with transcript(file, format) as found:
-            parts = [imported(one) for one in conversations(found.items)]
+            parts = conversations(found.items)
         if not parts:
             raise TranscriptError(f"{file}: it holds no message")
-        written = _write(parts, place)
+        written = _write(parts, file, place)
+    except OSError as error:
+        raise Problem(f"{error.filename or file}: {error.strerror or error}") from error
     except TranscriptError as error:
         if json:
             print(jsons.dumps({"transcript": str(file), "error": str(error)}, ensure_ascii=False))
         else:
             print(f"stepfold: {line_of(str(error), 1_000)}", file=sys.stderr, flush=True)
         return False
-    for part, path in zip(parts, written, strict=True):
+    for path, part in written.items():
         _print(file, found.format.name, part, path, json)
     if not json:
         _print_counts(found.counts)
@@ -79,26 +82,34 @@ def transcripts_in(paths: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
         yield from ((file, file.relative_to(path)) for file in found)
 
 
-def _write(parts: list[Imported], place: Path) -> list[Path]:
-    """Write each part to a file of its own, which is there whole or not at all."""
+def _write(parts: list[Conversation], file: Path, place: Path) -> dict[Path, Imported]:
+    """Write each part of *file* to a file of its own; all of them are there, whole, or none is."""
     stem = re.sub(r"(\.jsonl)?(\.gz)?$|\.(json|ndjson|traj|eval)$", "", place.name)
-    written: list[Path] = []
+    place.parent.mkdir(parents=True, exist_ok=True)
+    names = [
+        f"{stem}{'' if number == 1 else f'.{number}'}.recording.jsonl" for number in range(1, len(parts) + 1)
+    ]
+    for name in names:
+        if (path := place.with_name(name)).exists():
+            raise TranscriptError(f"{path}: it exists already; recordings are written to new files only")
+    halves: dict[Path, Path] = {}
+    placed: dict[Path, Imported] = {}
+    done: list[Imported] = []
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        for number, part in enumerate(parts, 1):
-            path = place.with_name(f"{stem}{'' if number == 1 else f'.{number}'}.recording.jsonl")
-            if path.exists():
-                raise TranscriptError(f"{path}: it exists already; recordings are written to new files only")
-            half = path.with_name(f".{path.name}.half")
-            try:
-                half.write_bytes(part.content)
-                half.replace(path)
-            finally:
-                half.unlink(missing_ok=True)
-            written.append(path)
-    except OSError as error:
-        raise Problem(f"{error.filename or place}: {error.strerror or error}") from error
-    return written
+        for name, part in zip(names, parts, strict=True):
+            half = halves[place.with_name(name)] = place.with_name(f".{name}.half")
+            with half.open("w+b") as to:
+                done.append(write_recording(part, to))
+        for (path, half), what in zip(halves.items(), done, strict=True):
+            half.replace(path)
+            placed[path] = what
+    except BaseException as problem:
+        for path in (*halves.values(), *placed):
+            path.unlink(missing_ok=True)
+        if isinstance(problem, CodecError):
+            raise TranscriptError(f"{file}: {problem}") from problem
+        raise
+    return placed
 
 
 def _print(file: Path, format: str, part: Imported, path: Path, json: bool) -> None:
