@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -179,15 +179,15 @@ def _folded(kept: Recording) -> State | None:
     return state
 
 
-def recording_lines(
+def recording_bytes(
     begun: Start,
     steps: Iterable[tuple[Event, State, tuple[Effect, ...]]],
     *,
     forked_from: dict[str, Any] | None = None,
     redacted: bool = False,
-) -> Iterator[bytes]:
+) -> bytes:
     """
-    Yield the lines of a recording's file, with what each step came to.
+    Return the contents of a recording's file, with what each step came to.
 
     Args:
         begun: What its first run starts from.
@@ -196,25 +196,15 @@ def recording_lines(
         redacted: Whether it says that its texts are; they are written as they come.
 
     Raises:
-        CodecError: An event does not go into JSON, or makes a line that is too long.
+        CodecError: An event does not go into JSON.
     """
     writer = Writer(outcomes=True, digests=False, deltas=False, redact=None, kept=None)
     keeps = (OUTCOMES, REDACTED) if redacted else (OUTCOMES,)
-    yield _fitting(header_line(begun, keeps=keeps, forked_from=forked_from))
+    lines = [_fitting(header_line(begun, keeps=keeps, forked_from=forked_from))]
     writer.begin(begun)
     before = start(begun.messages, begun.tools, begun.collapses)
     for event, after, effects in steps:
-        yield writer.entry(event, before, after, effects)
+        lines.append(writer.entry(event, before, after, effects))
         writer.written()
         before = after
-
-
-def recording_bytes(
-    begun: Start,
-    steps: Iterable[tuple[Event, State, tuple[Effect, ...]]],
-    *,
-    forked_from: dict[str, Any] | None = None,
-    redacted: bool = False,
-) -> bytes:
-    """Return the contents of a recording's file; arguments and exceptions as for ``recording_lines``."""
-    return b"".join(recording_lines(begun, steps, forked_from=forked_from, redacted=redacted))
+    return b"".join(lines)

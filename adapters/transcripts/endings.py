@@ -82,6 +82,18 @@ WORDS: Final[Mapping[str, Mapping[str, Terminal | None]]] = MappingProxyType(
             "running": None,
             "waiting_for_confirmation": None,
             "deleting": None,
+            # of its older versions
+            "rejected": _C,
+            "max_iterations": _T,
+            "max_budget": _T,
+            "stopped": _S,
+            "loading": None,
+            "init": None,
+            "awaiting_user_input": None,
+            "awaiting_user_confirmation": None,
+            "user_confirmed": None,
+            "user_rejected": None,
+            "rate_limited": None,
         },
         "swe-agent": {
             "submitted": _C,

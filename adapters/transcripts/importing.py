@@ -8,15 +8,17 @@ what the first prompt after it goes on from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import IO, Final
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import BinaryIO, Final
 
 import attrs
 
-from stepfold.adapters.codec import CodecError
-from stepfold.adapters.recording.writing import recording_lines
+from stepfold.adapters.recording.writing import Writer
+from stepfold.adapters.transcripts.histories import history_line
 from stepfold.adapters.transcripts.items import Compacted, Interrupted, Item, RequestFailed, Said
-from stepfold.adapters.transcripts.source import TranscriptError
+from stepfold.adapters.transcripts.spool import Kept, Spool
 from stepfold.effects.ports import Start
 from stepfold.engine import Config, State, UnexpectedEvent, start, step
 from stepfold.engine.effects import CallModel, Effect, RunTool
@@ -44,7 +46,7 @@ OPEN: Final = Config(
 """No limit of ours ends a conversation that was another loop's."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Conversation:
     """
     One conversation of a file.
@@ -52,15 +54,17 @@ class Conversation:
     Args:
         session: Its session; "" where the format has none.
         chain: "" for the main one; else the name of the side chain.
-        messages: As they were kept, answers that stood in several lines put together.
+        messages: As they were kept, answers that stood in several lines put together; they are on disk.
         times_ms: Of each.
+        tools: Names of all that are called.
         trouble: Why it cannot be a run of this loop; "" where nothing speaks against it so far.
     """
 
     session: str
     chain: str
-    messages: tuple[Message, ...]
-    times_ms: tuple[int, ...]
+    messages: Sequence[Message]
+    times_ms: Sequence[int]
+    tools: tuple[str, ...]
     trouble: str
 
 
@@ -71,7 +75,7 @@ class Imported:
 
     Args:
         conversation: It.
-        events: How many events it holds; 0: it is a history.
+        events: How many events the recording holds; 0: it is a history.
         why: Why it is only a history; "" where it is a whole recording.
     """
 
@@ -81,26 +85,50 @@ class Imported:
 
 
 class _Collecting:
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.times: list[int] = []
-        self.answer = ""
+    def __init__(self, spool: Spool) -> None:
+        self.messages = Kept(spool)
+        self.times = array("q")
+        self.tools: set[str] = set()
         self.trouble = ""
+        self._last: Message | None = None  # what comes next may still be part of it
+        self._parts: list[Block] = []
+        self._answer = ""
 
     def add(self, said: Said) -> None:
         message = said.message
         if not message.content:
             return
-        last = self.messages[-1] if self.messages else None
-        if last is not None and last.role is message.role:
+        self.tools |= {block.name for block in message.content if isinstance(block, ToolUse) and block.name}
+        if self._last is not None and self._last.role is message.role:
             asked = message.role is Role.USER
-            same = _results(last) == _results(message) if asked else said.answer == self.answer
+            same = _results(self._last) == _results(message) if asked else said.answer == self._answer
             if same:  # the API takes messages of one role that follow each other as one
-                self.messages[-1] = attrs.evolve(last, content=(*last.content, *message.content))
+                self._parts += message.content
                 return
-        self.answer = said.answer if message.role is Role.ASSISTANT else ""
-        self.messages.append(message)
+        self.flush()
+        self._answer = said.answer if message.role is Role.ASSISTANT else ""
+        self._last, self._parts = message, [*message.content]
         self.times.append(said.place.at_ms or 0)
+
+    def flush(self) -> None:
+        """Keep the last message: it is whole."""
+        if self._last is not None:
+            self.messages.append(attrs.evolve(self._last, content=tuple(self._parts)))
+            self._last = None
+
+    def note(self, item: Item) -> None:
+        """Note why the conversation cannot be a run, where *item* says so."""
+        if self.trouble:
+            return
+        match item:
+            case Compacted(micro=micro):
+                self.trouble = f"line {item.place.line}: it was {'micro' if micro else ''}compacted"
+            case Interrupted():
+                self.trouble = f"line {item.place.line}: it was interrupted"
+            case RequestFailed(shown=True):
+                self.trouble = f"line {item.place.line}: an error stands in it"
+            case _:
+                pass
 
 
 def _results(message: Message) -> bool:
@@ -108,73 +136,67 @@ def _results(message: Message) -> bool:
 
 
 def conversations(items: Iterable[Item]) -> list[Conversation]:
-    """Return the conversations of a transcript, in the order in which they began."""
+    """
+    Return the conversations of a transcript, in the order in which they began.
+
+    Memory does not grow with what they say: that waits in a temporary file.
+
+    Raises:
+        OSError: There is no room for it.
+    """
+    spool = Spool()
     found: dict[tuple[str, str], _Collecting] = {}
     for item in items:
-        one = found.setdefault((item.place.session, item.place.chain), _Collecting())
-        match item:
-            case Said():
-                one.add(item)
-            case Compacted(micro=micro):
-                one.trouble = (
-                    one.trouble or f"line {item.place.line}: it was {'micro' if micro else ''}compacted"
-                )
-            case Interrupted():
-                one.trouble = one.trouble or f"line {item.place.line}: it was interrupted"
-            case RequestFailed(shown=True):
-                one.trouble = one.trouble or f"line {item.place.line}: an error stands in it"
-            case _:
-                pass
+        name = (item.place.session, item.place.chain)
+        if (one := found.get(name)) is None:
+            one = found[name] = _Collecting(spool)
+        if isinstance(item, Said):
+            one.add(item)
+        else:
+            one.note(item)
+    for one in found.values():
+        one.flush()
     return [
-        Conversation(session, chain, tuple(one.messages), tuple(one.times), one.trouble)
+        Conversation(session, chain, one.messages, one.times, tuple(sorted(one.tools)), one.trouble)
         for (session, chain), one in found.items()
         if one.messages
     ]
 
 
-def imported(conversation: Conversation, file: IO[bytes]) -> Imported:
+def write_recording(conversation: Conversation, file: BinaryIO) -> Imported:
     """
     Write *conversation* as a recording, whole if it can be.
 
-    Lines are written as they are made: beside the messages, which the loop's
-    state holds as well, nothing is kept.
-
     Args:
-        conversation: What becomes a recording.
-        file: New and empty; it can be wound back.
+        conversation: What is written.
+        file: Empty; it can be written, and cut again.
 
     Raises:
-        TranscriptError: It makes a line that no recording may have.
-        OSError: It cannot be written.
+        CodecError: A message makes a longer line than a recording may have.
+        OSError: It cannot be written, or the conversation not read again.
     """
-    blocks = [block for message in conversation.messages for block in message.content]
-    names = {block.name for block in blocks if isinstance(block, ToolUse)}
-    tools = tuple(ToolSpec(name, max_result_chars=None) for name in sorted(names) if name)
+    tools = tuple(ToolSpec(name, max_result_chars=None) for name in conversation.tools)
     begun = Start(OPEN, (), tools)
     why = conversation.trouble
     if not why:
+        writer = Writer(outcomes=True, digests=False, deltas=False, redact=None, kept=None)
+        file.write(writer.header(begun))
+        writer.begin(begun)
+        before, events = start((), tools), 0
         try:
-            lines = _written(begun, _played(conversation, begun), file)
-        except (_NoRun, CodecError) as problem:
+            for event, after, effects in _played(conversation, begun):
+                file.write(writer.entry(event, before, after, effects))
+                writer.written()
+                before, events = after, events + 1
+        except _NoRun as problem:
             why = str(problem)
-            file.seek(0)
-            file.truncate()
         else:
-            return Imported(conversation, lines - 1, "")
-    try:
-        _written(Start(OPEN, conversation.messages, tools), (), file)
-    except CodecError as problem:
-        raise TranscriptError(f"as a history, which it is because {why}, {problem}") from problem
+            return Imported(conversation, events, "")
+        file.seek(0)
+        file.truncate()
+    for piece in history_line(begun, conversation.messages):
+        file.write(piece)
     return Imported(conversation, 0, why)
-
-
-def _written(begun: Start, steps: Iterable[tuple[Event, State, tuple[Effect, ...]]], file: IO[bytes]) -> int:
-    """Write the lines of a recording; return how many."""
-    count = 0
-    for line in recording_lines(begun, steps):
-        file.write(line)
-        count += 1
-    return count
 
 
 class _NoRun(ValueError):
@@ -192,14 +214,14 @@ def _played(conversation: Conversation, begun: Start) -> Iterator[tuple[Event, S
         except UnexpectedEvent as problem:
             raise _NoRun(f"message {number}: in a run of this loop it cannot come there") from problem
     kept = tuple(stage.state.data.messages)
-    told = conversation.messages
-    if told[-1].role is Role.ASSISTANT and stage.state.end is None:
-        told = told[:-1]  # its calls are open: it joins the view when they have ended
-    for number, message in enumerate(told, 1):
+    told = len(conversation.messages)
+    if conversation.messages[-1].role is Role.ASSISTANT and stage.state.end is None:
+        told -= 1  # its calls are open: it joins the view when they have ended
+    for number, message in enumerate(islice(conversation.messages, told), 1):
         if len(kept) < number or _said(kept[number - 1]) != _said(message):
             raise _NoRun(f"message {number}: a run of this loop would keep something else")
-    if len(kept) > len(told):
-        raise _NoRun(f"message {len(told) + 1}: a run of this loop would keep more")
+    if len(kept) > told:
+        raise _NoRun(f"message {told + 1}: a run of this loop would keep more")
 
 
 def _said(message: Message) -> tuple[Role, tuple[Block, ...]]:

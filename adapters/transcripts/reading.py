@@ -10,7 +10,15 @@ from typing import Any, Final
 
 import attrs
 
-from stepfold.adapters.transcripts.formats import agents, claude_code, editors, messages
+from stepfold.adapters.transcripts.formats import (
+    agents,
+    claude_code,
+    codex,
+    editors,
+    messages,
+    openhands,
+    swe,
+)
 from stepfold.adapters.transcripts.items import Item
 from stepfold.adapters.transcripts.source import Counts, TranscriptError, opened, packed, source_of
 
@@ -35,10 +43,10 @@ class Format:
 FORMATS: Final = (
     Format("stream-json", claude_code.recognises_stream, claude_code.read),
     Format("claude-code", claude_code.recognises, claude_code.read),
-    Format("codex", agents.recognises_codex, agents.read_codex),
+    Format("codex", codex.recognises, codex.read),
     Format("gemini", agents.recognises_gemini, agents.read_gemini),
-    Format("openhands", agents.recognises_openhands, agents.read_openhands),
-    Format("swe-agent", agents.recognises_swe, agents.read_swe),
+    Format("openhands", openhands.recognises, openhands.read),
+    Format("swe-agent", swe.recognises, swe.read),
     Format("inspect", agents.recognises_inspect, agents.read_inspect),
     Format("amp", messages.recognises_thread, messages.read_thread),
     Format("continue", messages.recognises_continue, messages.read_continue),

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import tracemalloc
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from stepfold.adapters.cli import main
 from stepfold.adapters.recording import read_recording
 from stepfold.adapters.transcripts import endings, source
 from stepfold.adapters.transcripts.fields import time_ms
-from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, imported
+from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, write_recording
 from stepfold.adapters.transcripts.items import (
     Compacted,
     Ended,
@@ -27,7 +25,7 @@ from stepfold.adapters.transcripts.items import (
     Said,
 )
 from stepfold.adapters.transcripts.reading import FORMATS, transcript
-from stepfold.adapters.transcripts.source import Counts, TranscriptError
+from stepfold.adapters.transcripts.source import TranscriptError
 from stepfold.engine import Terminal
 from stepfold.engine.messages import Text, ToolResult, ToolUse
 from tests.cli.test_json import documented
@@ -75,15 +73,15 @@ def written(folder: Path, records: Any, name: str = "a.jsonl") -> Path:
     return path
 
 
+def imported(one: Conversation) -> tuple[Imported, bytes]:
+    """What *one* becomes, and what its file would hold."""
+    file = io.BytesIO()
+    return write_recording(one, file), file.getvalue()
+
+
 def items(path: Path, format: str | None = None) -> list[Item]:
     with transcript(path, format) as found:
         return list(found.items)
-
-
-def become(one: Conversation) -> tuple[Imported, bytes]:
-    """Return what a conversation became, and its recording."""
-    file = BytesIO()
-    return imported(one, file), file.getvalue()
 
 
 # --------------------------------------------------------------------- Claude Code
@@ -93,7 +91,7 @@ def test_an_answer_in_several_lines_is_one(tmp_path: Path) -> None:
     (one,) = conversations(items(written(tmp_path, SESSION)))
     assert ["user", "assistant", "user", "assistant"] == [message.role for message in one.messages]
     assert ["Thinking", "ToolUse", "ToolUse"] == [type(block).__name__ for block in one.messages[1].content]
-    done = become(one)[0]
+    done, _ = imported(one)
     assert ("", 9) == (done.why, done.events)
 
 
@@ -109,7 +107,7 @@ def test_side_chains_are_conversations_of_their_own(tmp_path: Path) -> None:
     ]
     main_one, other = conversations(items(written(tmp_path, [*SESSION[:4], *side, *SESSION[4:]])))
     assert ("", "ag1") == (main_one.chain, other.chain)
-    assert "" == become(main_one)[0].why == become(other)[0].why
+    assert "" == imported(main_one)[0].why == imported(other)[0].why
 
 
 def test_sessions_in_one_file(tmp_path: Path) -> None:
@@ -318,7 +316,7 @@ def test_each_format_becomes_a_whole_recording(tmp_path: Path, name: str) -> Non
     (result,) = [block for block in resulted.content if isinstance(block, ToolResult)]
     assert use_block.id == result.use_id
     assert Text("done") == last.content[-1]
-    done = become(one)[0]
+    done, _ = imported(one)
     assert "" == done.why
     assert done.events
 
@@ -327,7 +325,7 @@ def test_a_list_of_the_messages_api(tmp_path: Path) -> None:
     for value, name in ((API, "a.json"), (API, "a.jsonl"), ({"model": "m", "messages": API}, "b.json")):
         path = written(tmp_path, value, name)
         (one,) = conversations(items(path))
-        assert "" == become(one)[0].why
+        assert "" == imported(one)[0].why
 
 
 def test_no_format_is_recognised_by_two(tmp_path: Path) -> None:
@@ -465,42 +463,6 @@ def test_json_tells_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFix
     fields = set(documented("An object of `import --json`"))
     assert {"transcript", "error"} == set(bad)
     assert fields == {*one, "error"}
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@st.composite
-def spoilt(draw: st.DrawFn, value: Any) -> Any:
-    """*value* with something else in one place or several."""
-    if draw(st.integers(0, 7)) == 0:
-        return draw(VALUES)
-    if isinstance(value, dict):
-        return {key: draw(spoilt(each)) for key, each in value.items() if draw(st.integers(0, 15))}
-    if isinstance(value, list):
-        return [draw(spoilt(each)) for each in value]
-    return value
-
-
-@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_no_record_breaks_a_reader(format: Any, data: st.DataObject) -> None:
-    """Of its own format or of another, with anything in any place."""
-    samples = [records for records, _ in WHOLE.values()] + [SESSION, API]
-    given_records = data.draw(spoilt(data.draw(st.sampled_from(samples))))
-    listed = given_records if isinstance(given_records, list) else [given_records]
-    for records in (listed, [given_records]):
-        found = list(format.read(iter(enumerate(records, 1)), Counts()))
-        for one in conversations(found):
-            assert become(one)[1]
-    if records:
-        format.recognises(records[0], isinstance(records[0], dict))
-        format.recognises(records[0], False)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stepfold.adapters.linting.linting import findings_in
 from stepfold.adapters.transcripts import endings
 from stepfold.adapters.transcripts.importing import conversations
 from stepfold.adapters.transcripts.items import (
@@ -21,9 +22,10 @@ from stepfold.adapters.transcripts.items import (
     Said,
 )
 from stepfold.adapters.transcripts.reading import transcript
-from stepfold.engine import Terminal
-from stepfold.engine.messages import ToolResult, ToolUse
-from tests.transcripts.test_formats import CHAT, CODEX, OPENHANDS, items, written
+from stepfold.engine import Config, Terminal
+from stepfold.engine.events import Usage
+from stepfold.engine.messages import Role, ToolResult, ToolUse
+from tests.transcripts.test_formats import CHAT, CODEX, OPENHANDS, imported, items, text, written
 from tests.transcripts.test_real import CANNOT, CASES, FILES, label
 
 OTHERS = [path for path in FILES if path.is_relative_to(CASES / "other_agents") and path.name not in CANNOT]
@@ -113,6 +115,53 @@ def test_codex_tells_failures_and_counts_what_it_does_not_know(tmp_path: Path) -
     assert last.message.content[0].is_error  # type: ignore[union-attr]
 
 
+def test_codex_tells_model_and_usage_of_each_answer(tmp_path: Path) -> None:
+    def counted(*numbers: int, **total: int) -> dict[str, Any]:
+        names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+        info: dict[str, Any] = {"total_token_usage": total}
+        if numbers:
+            info["last_token_usage"] = dict(zip(names, numbers, strict=True))
+        return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+    def item(**payload: Any) -> dict[str, Any]:
+        return {"type": "response_item", "payload": payload}
+
+    turn = {"type": "turn_context", "payload": {"model": "gpt-x"}}
+    other = {"type": "turn_context", "payload": {"model": "gpt-y"}}
+    first = counted(100, 60, 10, 7, input_tokens=100, output_tokens=7)
+    words = item(type="message", role="assistant", id="msg_1", content=text("I look."))
+    thought = item(type="reasoning", summary=[{"type": "summary_text", "text": "hm"}])
+    begun, prompt, called, came, done, end = CODEX
+    records = [begun, turn, prompt, counted(1, 0, 0, 1)]  # of nothing in this file
+    records += [{"type": "event_msg", "payload": {"type": "token_count", "info": None}}]
+    records += [
+        thought,
+        words,
+        called,
+        first,
+        came,
+        first,
+        other,
+        done,
+        counted(input_tokens=150, output_tokens=9),
+    ]
+    told = seen(tmp_path, [*records, end], "a.jsonl")
+    said = [item for item in told if isinstance(item, Said)]
+    spent = [(item.answer, item.model, item.usage) for item in said if item.usage is not None]
+    assert [
+        ("response-1", "gpt-x", Usage(30, 7, 60, 10)),
+        ("response-2", "gpt-y", Usage(50, 2)),
+    ] == spent
+    models = [
+        item.message.model for item in said if item.message.role is Role.ASSISTANT and item.message.content
+    ]
+    assert ["gpt-x", "gpt-x", "gpt-x", "gpt-y"] == models
+    (one,) = conversations(told)
+    assert ["Thinking", "Text", "ToolUse"] == [type(block).__name__ for block in one.messages[1].content]
+    assert "" == imported(one)[0].why
+    assert not [finding for finding in findings_in(told, "codex", Config()) if finding.rule != "terminal"]
+
+
 def test_openhands_tells_each_status(tmp_path: Path) -> None:
     base = {"kind": "ConversationStateUpdateEvent", "key": "execution_status"}
     more = [
@@ -158,7 +207,11 @@ def test_what_failed_in_pi_is_told(tmp_path: Path) -> None:
 
 WORDS = {
     "codex": "task_complete turn_complete interrupted replaced review_ended turn_aborted",
-    "openhands": "finished error stuck paused idle running waiting_for_confirmation deleting",
+    "openhands": """
+        finished error stuck paused idle running waiting_for_confirmation deleting rejected max_iterations
+        max_budget stopped loading init awaiting_user_input awaiting_user_confirmation user_confirmed
+        user_rejected rate_limited
+    """,
     "swe-agent": """
         submitted Submitted LimitsExceeded TimeExceeded RepeatedFormatError UserInterruption early_exit
         skipped exit_cost exit_total_execution_time exit_command_timeout exit_context exit_format exit_api
@@ -181,3 +234,134 @@ def test_every_word_of_a_format_is_known(format: str) -> None:
             wrapped = endings.terminal_of("swe-agent", f"submitted ({word})")
             assert endings.terminal_of("swe-agent", word) is wrapped
     assert Terminal.MAX_TURNS is endings.terminal_of("swe-agent", "TimeExceeded")
+
+
+# ------------------------------------------------------- SWE-agent's named commands
+
+OLD_PROMPT = """Use these:
+
+COMMANDS:
+open <path> [<line_number>] - opens the file - in the editor
+set_cursors <start> <end> - sets both
+submit - ends it
+edit <start_line>:<end_line>
+<replacement_text>
+end_of_edit - replaces these lines
+
+find - not one of them
+"""
+NEW_PROMPT = """COMMANDS:
+edit:
+  docstring: replaces
+  signature: edit <start_line>:<end_line>
+<replacement_text>
+end_of_edit
+  arguments:
+    - start_line (integer) [required]: a - b
+
+submit:
+  docstring: submits
+  signature: submit '<flag>'
+
+decompile:
+  signature: decompile <binary_path> [--function_name <function_name>]
+
+odd:
+  signature: odd {"a": 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "action", "name", "input"),
+    [
+        (OLD_PROMPT, "open 'a b.py' 12\n", "open", {"path": "a b.py", "line_number": "12"}),
+        (OLD_PROMPT, "open a.py", "open", {"path": "a.py"}),
+        (OLD_PROMPT, "set_cursors 1 2", "set_cursors", {"start": "1", "end": "2"}),
+        (OLD_PROMPT, "set_cursors 1", "set_cursors", {"arguments": "1"}),
+        (OLD_PROMPT, "submit", "submit", {}),
+        (OLD_PROMPT, "submit F{x\\y}", "submit", {"arguments": "F{x\\y}"}),
+        (
+            OLD_PROMPT,
+            "edit 1:2\n  x = 1 | 2\n\nend_of_edit\n",
+            "edit",
+            {"start_line": "1", "end_line": "2", "replacement_text": "  x = 1 | 2\n"},
+        ),
+        (OLD_PROMPT, "edit 1:2\nx\nend_of_edit\nls", "command", None),
+        (OLD_PROMPT, "edit 1:2\nx\nend_of_edit\nls\nend_of_edit", "command", None),
+        (OLD_PROMPT, "edit 1:2\nx", "command", None),
+        (OLD_PROMPT, "open a.py\nls", "command", None),
+        (OLD_PROMPT, "open a.py && ls", "command", None),
+        (OLD_PROMPT, "open a.py;ls", "command", None),
+        (OLD_PROMPT, "submit > a", "command", None),
+        (OLD_PROMPT, "open 'a", "command", None),
+        (OLD_PROMPT, "ls -a", "command", None),
+        (OLD_PROMPT, "opened a", "command", None),
+        (OLD_PROMPT, "end_of_edit", "command", None),
+        (OLD_PROMPT, "find a", "command", None),
+        (OLD_PROMPT, "goto 3", "command", None),  # this one was not told of it
+        (
+            NEW_PROMPT,
+            "edit 3:3\nend_of_edit",
+            "edit",
+            {"start_line": "3", "end_line": "3", "replacement_text": ""},
+        ),
+        (NEW_PROMPT, "edit 3\nx\nend_of_edit", "edit", {"arguments": "3", "replacement_text": "x"}),
+        (NEW_PROMPT, "submit 'F{a|b}'", "submit", {"flag": "F{a|b}"}),
+        (
+            NEW_PROMPT,
+            "decompile --function_name f rock",
+            "decompile",
+            {"binary_path": "rock", "function_name": "f"},
+        ),
+        (NEW_PROMPT, "decompile rock --function_name", "decompile", {"arguments": "rock --function_name"}),
+        (NEW_PROMPT, "odd 1", "odd", {"arguments": "1"}),
+        ("no commands here", "goto 3", "goto", {"line_number": "3"}),
+        ("no commands here", "scroll_up", "scroll_up", {}),
+        ("no commands here", "set_cursors 1 2", "command", None),
+    ],
+)
+def test_an_action_that_is_a_named_command_calls_it(
+    tmp_path: Path, prompt: str, action: str, name: str, input: dict[str, str] | None
+) -> None:
+    history = [
+        {"role": "system", "content": prompt},
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "so", "action": action},
+        {"role": "user", "content": "x"},
+    ]
+    found = seen(tmp_path, {"trajectory": [], "history": history, "info": {}}, "a.traj")
+    (one,) = conversations(found)
+    (use,) = [block for message in one.messages for block in message.content if isinstance(block, ToolUse)]
+    assert name == use.name
+    assert (input if input is not None else {"command": action}) == json.loads(use.input)
+    assert isinstance(found[0], Began)
+    told = {
+        OLD_PROMPT: ("open", "set_cursors", "submit", "edit"),
+        NEW_PROMPT: ("edit", "submit", "decompile", "odd"),
+    }
+    assert told.get(prompt, ()) == found[0].tools
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real transcripts are not beside this checkout")
+def test_real_actions_call_what_they_name() -> None:
+    """Against the first word, which is all that can be told without reading prompts."""
+    named, bare = Counter[str](), Counter[str]()
+    for path in (CASES / "other_agents" / "SWE-agent+SWE-agent").glob("*.traj"):
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        if any(message.get("tool_calls") for message in whole["history"]):
+            continue
+        bare.update(each["action"].split()[0] for each in whole["history"] if each.get("action"))
+        for item in items(path):
+            blocks = item.message.content if isinstance(item, Said) else ()
+            named.update(block.name for block in blocks if isinstance(block, ToolUse))
+    typed = {word for word in bare if word in ("ls", "rm", "python", "curl", "echo", "file", "./rock")}
+    assert sum(bare[word] for word in typed) == named.pop("command")
+    assert {word: count for word, count in bare.items() if word not in typed} == named
+    assert sum(named.values()) > 60
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real transcripts are not beside this checkout")
+def test_real_rollouts_tell_their_model() -> None:
+    files = sorted((CASES / "other_agents").rglob("codex-session-*.jsonl"))
+    models = [{item.model for item in items(path) if isinstance(item, Said)} - {""} for path in files]
+    assert [{"gpt-5-codex"}, {"gpt-5.1-codex"}] == models

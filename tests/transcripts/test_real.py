@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ import pytest
 from stepfold.adapters.cli import main
 from stepfold.adapters.recording import parse_recording
 from stepfold.adapters.replay.folding import fold_recording
-from stepfold.adapters.transcripts.importing import conversations, imported
+from stepfold.adapters.transcripts.importing import conversations
 from stepfold.adapters.transcripts.items import Compacted, Ended, Interrupted, RequestFailed, Said
 from stepfold.adapters.transcripts.reading import transcript
 from stepfold.adapters.transcripts.source import TranscriptError
 from stepfold.effects import fold
 from stepfold.engine.messages import Role, ToolResult, ToolUse
+from tests.transcripts.test_formats import imported
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 FOLDERS = ("claude_code", "other_agents", "stream_json")
@@ -52,9 +52,8 @@ def test_it_is_imported_or_says_why_not(path: Path) -> None:
         parts = conversations(found.items)
     assert parts or "storage_message" in path.name
     for part in parts:
-        file = BytesIO()
-        done = imported(part, file)
-        recording = parse_recording(file.getvalue(), "it")
+        done, content = imported(part)
+        recording = parse_recording(content, "it")
         assert recording is not None
         assert (len(recording.events) > 0) is not bool(done.why)
         state = fold(recording.events, recording.state(), recording.begun.config)

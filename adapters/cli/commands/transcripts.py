@@ -13,7 +13,8 @@ from typing import Any
 from stepfold.adapters.cli.exits import OK, USAGE, Problem
 from stepfold.adapters.cli.terminal.progress import progress
 from stepfold.adapters.cli.terminal.words import line_of
-from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, imported
+from stepfold.adapters.codec import CodecError
+from stepfold.adapters.transcripts.importing import Conversation, Imported, conversations, write_recording
 from stepfold.adapters.transcripts.reading import transcript
 from stepfold.adapters.transcripts.source import Counts, TranscriptError
 
@@ -29,35 +30,39 @@ def import_command(paths: Sequence[Path], *, out: Path, format: str | None, json
     """
     if out.exists() and not out.is_dir():
         raise Problem(f"--out: {out} is no folder")
-    bad = done = 0
     files = list(transcripts_in(paths))
+    done = 0
     with progress("importing", len(files), hidden=json) as begin:
         for file, below in files:
             begin(file.name)
-            try:
-                _import(file, out / below, format, json)
-                done += 1
-            except TranscriptError as error:
-                bad += 1
-                if json:
-                    print(jsons.dumps({"transcript": str(file), "error": str(error)}, ensure_ascii=False))
-                else:
-                    print(f"stepfold: {line_of(str(error), 1_000)}", file=sys.stderr, flush=True)
-    if done + bad > 1 and not json:
-        print(f"{done + bad} transcripts: {done} imported, {bad} not")
+            done += _import(file, out / below, format, json)
+    bad = len(files) - done
+    if len(files) > 1 and not json:
+        print(f"{len(files)} transcripts: {done} imported, {bad} not")
     return USAGE if bad else OK
 
 
-def _import(file: Path, place: Path, format: str | None, json: bool) -> None:
-    """Write what *file* holds below *place*, and tell of it; raises ``TranscriptError``."""
-    with transcript(file, format) as found:
-        told = conversations(found.items)
-    if not told:
-        raise TranscriptError(f"{file}: it holds no message")
-    for part, path in _write(told, file, place):
+def _import(file: Path, place: Path, format: str | None, json: bool) -> bool:
+    """Import one file and tell what it became, or why it did not."""
+    try:
+        with transcript(file, format) as found:
+            parts = conversations(found.items)
+        if not parts:
+            raise TranscriptError(f"{file}: it holds no message")
+        written = _write(parts, file, place)
+    except OSError as error:
+        raise Problem(f"{error.filename or file}: {error.strerror or error}") from error
+    except TranscriptError as error:
+        if json:
+            print(jsons.dumps({"transcript": str(file), "error": str(error)}, ensure_ascii=False))
+        else:
+            print(f"stepfold: {line_of(str(error), 1_000)}", file=sys.stderr, flush=True)
+        return False
+    for path, part in written.items():
         _print(file, found.format.name, part, path, json)
     if not json:
         _print_counts(found.counts)
+    return True
 
 
 def transcripts_in(paths: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
@@ -77,33 +82,34 @@ def transcripts_in(paths: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
         yield from ((file, file.relative_to(path)) for file in found)
 
 
-def _write(told: list[Conversation], file: Path, place: Path) -> list[tuple[Imported, Path]]:
-    """Write each conversation to a file of its own; none is there before all are written."""
+def _write(parts: list[Conversation], file: Path, place: Path) -> dict[Path, Imported]:
+    """Write each part of *file* to a file of its own; all of them are there, whole, or none is."""
     stem = re.sub(r"(\.jsonl)?(\.gz)?$|\.(json|ndjson|traj|eval)$", "", place.name)
-    numbers = ("" if number == 1 else f".{number}" for number in range(1, len(told) + 1))
-    paths = [place.with_name(f"{stem}{number}.recording.jsonl") for number in numbers]
-    halves = [path.with_name(f".{path.name}.half") for path in paths]
-    for path in paths:
-        if path.exists():
+    place.parent.mkdir(parents=True, exist_ok=True)
+    names = [
+        f"{stem}{'' if number == 1 else f'.{number}'}.recording.jsonl" for number in range(1, len(parts) + 1)
+    ]
+    for name in names:
+        if (path := place.with_name(name)).exists():
             raise TranscriptError(f"{path}: it exists already; recordings are written to new files only")
+    halves: dict[Path, Path] = {}
+    placed: dict[Path, Imported] = {}
+    done: list[Imported] = []
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        parts = [_half(one, half) for one, half in zip(told, halves, strict=True)]
-        for half, path in zip(halves, paths, strict=True):
+        for name, part in zip(names, parts, strict=True):
+            half = halves[place.with_name(name)] = place.with_name(f".{name}.half")
+            with half.open("w+b") as to:
+                done.append(write_recording(part, to))
+        for (path, half), what in zip(halves.items(), done, strict=True):
             half.replace(path)
-    except TranscriptError as error:
-        raise TranscriptError(f"{file}: {error}") from error
-    except OSError as error:
-        raise Problem(f"{error.filename or place}: {error.strerror or error}") from error
-    finally:
-        for half in halves:
-            half.unlink(missing_ok=True)
-    return list(zip(parts, paths, strict=True))
-
-
-def _half(one: Conversation, path: Path) -> Imported:
-    with path.open("w+b") as file:
-        return imported(one, file)
+            placed[path] = what
+    except BaseException as problem:
+        for path in (*halves.values(), *placed):
+            path.unlink(missing_ok=True)
+        if isinstance(problem, CodecError):
+            raise TranscriptError(f"{file}: {problem}") from problem
+        raise
+    return placed
 
 
 def _print(file: Path, format: str, part: Imported, path: Path, json: bool) -> None:

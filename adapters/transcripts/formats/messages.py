@@ -201,7 +201,9 @@ def read_continue(records: Iterator[tuple[int, Any]], counts: Counts) -> Iterato
         for number, one in enumerate(rows(session, "history"), 1):
             yield from said([nested(one, "message")], counts, number)
             for state in rows(one, "toolCallStates"):
-                if "output" in state or text(state, "status") in ("done", "errored"):
+                if isinstance(state, dict) and (
+                    "output" in state or text(state, "status") in ("done", "errored")
+                ):
                     wrong = text(state, "status") == "errored"
                     output = [{"type": "text", "text": text(o, "content")} for o in rows(state, "output")]
                     yield Said(Place(number), result(text(state, "toolCallId"), output, is_error=wrong))
