@@ -16,10 +16,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 import attrs
 
 from stepfold.adapters.fuzzing.driver.machine import Machine, RanAway
+from stepfold.adapters.fuzzing.driver.orders import MOVING
 from stepfold.adapters.fuzzing.driver.requests import SIGNED
 from stepfold.adapters.fuzzing.driver.rules import Broken, Rule
 from stepfold.adapters.fuzzing.driver.setups import HEADER, Setup, setup_of
-from stepfold.adapters.fuzzing.driver.watch import AT_REST, MOVING, Watch
+from stepfold.adapters.fuzzing.driver.watch import AT_REST, Watch
 from stepfold.adapters.testing.answers import (
     ANSWERS,
     EITHER,

@@ -15,12 +15,11 @@ import attrs
 from stepfold.adapters.fuzzing.driver.ends import counted, ended_by_the_user
 from stepfold.adapters.fuzzing.driver.ladders import Ladders
 from stepfold.adapters.fuzzing.driver.open_answer import OpenAnswer
+from stepfold.adapters.fuzzing.driver.orders import ANSWERS, MOVING, ORDERS, STREAM_ENDS, TRIES, moves
 from stepfold.adapters.fuzzing.driver.requests import pairing_problem, request_problem
 from stepfold.adapters.fuzzing.driver.rules import Broken, Rule
-from stepfold.adapters.testing.answers import ANSWERS as FITTING
 from stepfold.engine.config import Config
 from stepfold.engine.effects import (
-    AskPermission,
     BlockShown,
     CallModel,
     CallShown,
@@ -36,12 +35,9 @@ from stepfold.engine.effects import (
     MarkCommand,
     Notice,
     NoticeKind,
-    Prefetch,
     RunHook,
     RunTool,
     Show,
-    StageCollapse,
-    Summarise,
     Tombstone,
     Wait,
 )
@@ -67,11 +63,6 @@ from stepfold.engine.messages import Origin, ToolUse, user_text
 from stepfold.engine.phases import PhaseKind
 from stepfold.engine.state import State
 
-ANSWERS: Final = frozenset(kind for kinds in FITTING.values() for kind in kinds)
-STREAM_ENDS: Final = frozenset(FITTING[CallModel]) - {BlockCompleted}
-MOVING: Final = frozenset({CallModel, RunTool, AskPermission, Compact, RunHook, Wait})
-TRIES: Final = frozenset({CallModel, Compact, Wait})
-ORDERS: Final = MOVING | {StageCollapse, Summarise, Prefetch}
 CLEAN: Final = frozenset({Stop.END_TURN, Stop.STOP_SEQUENCE, Stop.TOOL_USE, Stop.OTHER})
 AT_REST: Final = (PhaseKind.IDLE, PhaseKind.DONE)
 NEXT: Final = user_text("and now?", Origin.PROMPT)
@@ -359,16 +350,7 @@ class Watch:
 
     def _stands(self, before: State, after: State, kind: type) -> None:
         control = after.control
-        owed, book = after.data.ledger.owed, self.owed
-        moving = False
-        same = len(owed) == len(book)
-        for order in owed:
-            moving = moving or type(order) in MOVING
-            same = same and order.id in book
-        if not same:
-            raise Broken(
-                Rule.OWED, f"the run waits for {_named(owed)}, the world owes {_named(book.values())}"
-            )
+        moving = moves(after.data.ledger.owed, self.owed)
         if after.now_ms < before.now_ms:
             raise Broken(Rule.TIME, f"{before.now_ms} ms, then {after.now_ms} ms")
         if control.queued != len(self.queue) or len(after.data.side.queue) != control.queued:
@@ -388,10 +370,6 @@ class Watch:
                 raise Broken(Rule.ENDS, f"it was {self.ordered}, and is {now} at the next try")
             self.ordered = now
         self.measured = now
-
-
-def _named(orders: Any) -> str:
-    return ", ".join(f"{type(order).__name__} {order.id}" for order in orders) or "nothing"
 
 
 _ON_EFFECT: Final[dict[type, Any]] = {

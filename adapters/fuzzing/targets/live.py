@@ -14,10 +14,11 @@ from typing import Any, Final
 import attrs
 
 from stepfold.adapters.fuzzing.driver.machine import Machine
+from stepfold.adapters.fuzzing.driver.orders import MOVING
 from stepfold.adapters.fuzzing.driver.rules import Broken, Rule
 from stepfold.adapters.fuzzing.driver.runs import GENE, SPEAKS, Invariant, Played, ask, friendly, picks
 from stepfold.adapters.fuzzing.driver.setups import HEADER, near, setup_of
-from stepfold.adapters.fuzzing.driver.watch import MOVING, Watch
+from stepfold.adapters.fuzzing.driver.watch import Watch
 from stepfold.adapters.fuzzing.targets.target import AgentTarget
 from stepfold.adapters.testing.answers import answer, block
 from stepfold.adapters.testing.machine.calling import Caller
