@@ -119,7 +119,7 @@ def result(use_id: str, content: Any, *, is_error: bool = False) -> Message:
 
 
 def usage_of(given: Any) -> Usage | None:
-    """Return usage as the API, or one of the others, writes it."""
+    """Return usage as the API, or one of the others, writes it; what is cached counts once."""
     if not isinstance(given, dict):
         return None
     names = (
@@ -129,7 +129,12 @@ def usage_of(given: Any) -> Usage | None:
         ("cache_creation_input_tokens", "cacheCreationInputTokens", "cacheWrite"),
     )
     found = [next((n for key in keys if (n := whole(given, key)) is not None), 0) for keys in names]
-    return Usage(*(max(0, number) for number in found)) if any(found) else None
+    taken, made, read, written = (max(0, number) for number in found)
+    read = read or max(0, whole(nested(given, "prompt_tokens_details"), "cached_tokens") or 0)
+    if "prompt_tokens" in given or "cached" in given:  # all of the prompt, from the cache or not
+        taken = max(0, taken - read - written)
+    usage = Usage(taken, made, read, written)
+    return usage if usage != Usage() else None
 
 
 def status_of(given: Any) -> int | None:

@@ -113,6 +113,13 @@ def test_model_usage_and_tools_are_told(tmp_path: Path) -> None:
     ]
 
 
+def test_a_result_that_is_empty_stays_so(tmp_path: Path) -> None:
+    silent = observed(6, "run", "", cause=5, tool_call_metadata=CALLED, message="Command `ls -a` executed.")
+    (one,) = conversations(items(written(tmp_path, [*OLDER[:6], silent, *OLDER[7:]], "a.json")))
+    assert (ToolResult("c1", ()),) == one.messages[2].content
+    assert "" == imported(one)[0].why
+
+
 def test_calls_without_ids_get_made_up_ones(tmp_path: Path) -> None:
     """As in versions before function calling: the result names the action that was its cause, or nothing."""
     old: Records = [

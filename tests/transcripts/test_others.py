@@ -11,6 +11,7 @@ import pytest
 
 from stepfold.adapters.linting.linting import findings_in
 from stepfold.adapters.transcripts import endings
+from stepfold.adapters.transcripts.content import usage_of
 from stepfold.adapters.transcripts.importing import conversations
 from stepfold.adapters.transcripts.items import (
     Began,
@@ -365,3 +366,32 @@ def test_real_rollouts_tell_their_model() -> None:
     files = sorted((CASES / "other_agents").rglob("codex-session-*.jsonl"))
     models = [{item.model for item in items(path) if isinstance(item, Said)} - {""} for path in files]
     assert [{"gpt-5-codex"}, {"gpt-5.1-codex"}] == models
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"input_tokens": 6, "output_tokens": 1, "cache_read_input_tokens": 30}, Usage(6, 1, 30)),
+        (
+            {
+                "prompt_tokens": 3616,
+                "completion_tokens": 111,
+                "prompt_tokens_details": {"cached_tokens": 3471},
+                "cache_creation_input_tokens": 139,
+                "cache_read_input_tokens": 3471,
+            },
+            Usage(6, 111, 3471, 139),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}},
+            Usage(6, 2, 4),
+        ),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(10, 2)),
+        ({"input": 9, "output": 2, "cached": 4, "thoughts": 1, "tool": 0, "total": 12}, Usage(5, 2, 4)),
+        ({"input": 1, "output": 2, "cacheRead": 3, "cacheWrite": 4}, Usage(1, 2, 3, 4)),
+        ({"input_tokens": 0}, None),
+        ("none", None),
+    ],
+)
+def test_what_is_cached_counts_once(told: object, usage: Usage | None) -> None:
+    assert usage == usage_of(told)

@@ -166,6 +166,27 @@ def test_all_parts_of_a_file_are_written_or_none(tmp_path: Path, capsys: pytest.
     assert ["a.2.recording.jsonl", "a.recording.jsonl"] == sorted(each.name for each in out.iterdir())
 
 
+def test_files_of_one_name_get_recordings_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a.json", "a.jsonl", "b.traj.json"):
+        records = [{"role": "user", "content": name}]
+        written(tmp_path / "in", records, name)
+    assert 0 == main(["import", str(tmp_path / "in"), "--out", str(tmp_path / "out")])
+    prompts = {
+        path.name: read_recording(path).events[0].prompt[0].text  # type: ignore[union-attr]
+        for path in (tmp_path / "out").iterdir()
+    }
+    assert {
+        "a.recording.jsonl": "a.json",
+        "a.jsonl.recording.jsonl": "a.jsonl",
+        "b.traj.recording.jsonl": "b.traj.json",
+    } == prompts
+    assert 2 == main(["import", str(tmp_path / "in" / "a.json"), "--out", str(tmp_path / "out")])
+    twice = [str(tmp_path / "in" / "a.json")] * 2
+    assert 2 == main(["import", *twice, "--out", str(tmp_path / "again")])
+    assert ["a.recording.jsonl"] == [path.name for path in (tmp_path / "again").iterdir()]
+
+
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_disk_that_fails_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], at: int

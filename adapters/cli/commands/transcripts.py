@@ -19,6 +19,7 @@ from stepfold.adapters.transcripts.reading import transcript
 from stepfold.adapters.transcripts.source import Counts, TranscriptError
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".traj", ".eval")
+SUFFIX = re.compile(r"(\.jsonl)?(\.gz)?$|\.(json|ndjson|traj|eval)$")
 
 
 def import_command(paths: Sequence[Path], *, out: Path, format: str | None, json: bool) -> int:
@@ -33,13 +34,21 @@ def import_command(paths: Sequence[Path], *, out: Path, format: str | None, json
     files = list(transcripts_in(paths))
     done = 0
     with progress("importing", len(files), hidden=json) as begin:
-        for file, below in files:
+        for file, place in _places([(file, out / below) for file, below in files]):
             begin(file.name)
-            done += _import(file, out / below, format, json)
+            done += _import(file, place, format, json)
     bad = len(files) - done
     if len(files) > 1 and not json:
         print(f"{len(files)} transcripts: {done} imported, {bad} not")
     return USAGE if bad else OK
+
+
+def _places(files: list[tuple[Path, Path]]) -> Iterator[tuple[Path, Path]]:
+    """Yield each file with what its recording is called: as it is, without the suffix if no other one is."""
+    taken: dict[Path, Path] = {}
+    for file, below in files:
+        short = below.with_name(SUFFIX.sub("", below.name))
+        yield file, short if taken.setdefault(short, below) == below else below
 
 
 def _import(file: Path, place: Path, format: str | None, json: bool) -> bool:
@@ -84,10 +93,10 @@ def transcripts_in(paths: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
 
 def _write(parts: list[Conversation], file: Path, place: Path) -> dict[Path, Imported]:
     """Write each part of *file* to a file of its own; all of them are there, whole, or none is."""
-    stem = re.sub(r"(\.jsonl)?(\.gz)?$|\.(json|ndjson|traj|eval)$", "", place.name)
     place.parent.mkdir(parents=True, exist_ok=True)
     names = [
-        f"{stem}{'' if number == 1 else f'.{number}'}.recording.jsonl" for number in range(1, len(parts) + 1)
+        f"{place.name}{'' if number == 1 else f'.{number}'}.recording.jsonl"
+        for number in range(1, len(parts) + 1)
     ]
     for name in names:
         if (path := place.with_name(name)).exists():

@@ -33,7 +33,18 @@ BESIDE: Final = frozenset(
 )
 """Actions and observations that tell nothing of the conversation."""
 NO_ARGUMENTS: Final = frozenset(
-    {"confirmation_state", "hidden", "is_confirmed", "is_input", "security_risk", "thought"}
+    {
+        "blocking",
+        "confirmation_state",
+        "hidden",
+        "impl_source",
+        "is_confirmed",
+        "is_input",
+        "keep_prompt",
+        "security_risk",
+        "thought",
+        "translated_ipython_code",
+    }
 )
 """What stands among the arguments of an action and was none of the call's."""
 ENDS: Final = frozenset({"finished", "rejected", "error", "stopped", "paused"})
@@ -161,7 +172,7 @@ class Actions:
         if kind == "agent_state_changed":
             yield from self._state(nested(event, "extras"), where)
         elif kind not in BESIDE:
-            words = event.get("content") or text(event, "message")
+            words = event["content"] if "content" in event else text(event, "message")
             id = self._answered(event)
             if id is None:  # of nothing that the model called: it is told as words
                 yield Said(where, asked(blocks_of(words)), meta=True)
