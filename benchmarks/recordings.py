@@ -20,6 +20,7 @@ from stepfold.adapters.linting.linting import lint
 from stepfold.adapters.recording import event_line, header_line, read_recording
 from stepfold.adapters.recording.writing import recording_bytes
 from stepfold.adapters.replay.folding import fold_recording
+from stepfold.adapters.transcripts.importing import conversations, write_recording
 from stepfold.adapters.transcripts.reading import transcript
 from stepfold.effects import fold, trace
 from stepfold.effects.ports import Start
@@ -82,6 +83,14 @@ def _read_through(path: Path) -> None:
             pass
 
 
+def _imported(path: Path) -> None:
+    with transcript(path) as found:
+        told = conversations(found.items)
+    for number, one in enumerate(told):
+        with path.with_name(f"new{number}").open("w+b") as file:
+            write_recording(one, file)
+
+
 def _written(begun: Start, whole: list[Event]) -> bytes:
     return recording_bytes(begun, trace(whole, start((), begun.tools), begun.config))
 
@@ -115,6 +124,7 @@ def figures(turns: int) -> dict[str, float]:
             ),
             "bytes_an_entry": len(content) / count,
             "import_mb_a_second": megabytes / cpu_us(lambda: _read_through(foreign), rounds=3) * 1e6,
+            "import_to_recording_mb_a_second": megabytes / cpu_us(lambda: _imported(foreign), 3) * 1e6,
             "lint_mb_a_second": megabytes / cpu_us(lambda: lint(foreign), rounds=3) * 1e6,
         }
     floor = min(floor, floor_us())

@@ -72,6 +72,7 @@ ten = 10
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "fuzzed_agent.py").write_text(AGENT, encoding="utf-8")
+    (tmp_path / "costly.toml").write_text("max_cost = 5\n")
     return tmp_path
 
 
@@ -86,6 +87,7 @@ def folder(tmp_path: Path) -> Path:
         (["fuzzed_agent:ten"], "it gives int; wanted keywords of run"),
         (["fuzzed_agent"], "wanted module:name"),
         (["missing.toml"], "missing.toml"),
+        (["costly.toml"], "costly.toml: max_cost: models has no input_price"),
         (["--fault", "nonsense"], "there is no such fault; allowed are failures"),
         (["--invariant", "fuzzed_agent:nope"], "there is no nope in fuzzed_agent"),
         (["--invariant", "fuzzed_agent:ten"], "it is int; wanted a function"),

@@ -287,6 +287,7 @@ def test_sarif(bad: Path, tmp_path: Path) -> None:
     [
         (["--rule", "nothing"], "--rule nothing: there is no such rule; allowed are orphan-result, "),
         (["--config", "none.toml"], "none.toml"),
+        (["--config", "costly.toml"], "costly.toml: max_cost: models has no input_price"),
         (["--format", "word"], "--format word: there is no such format"),
         (["--sarif", "none/out.sarif"], "--sarif: none/out.sarif: No such file"),
         (["--sarif", "/dev/full"], "--sarif: /dev/full is no file"),
@@ -294,8 +295,15 @@ def test_sarif(bad: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be(
-    bad: Path, capsys: pytest.CaptureFixture[str], words: list[str], told_of: str
+    bad: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    told_of: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "costly.toml").write_text("max_cost = 5\n")
     assert 2 == main(["lint", str(bad), *words])
     err = capsys.readouterr().err
     assert told_of in err

@@ -159,6 +159,7 @@ SEARCH = """
         return "3 errors"
 
     class Mine(LiveWorld):
+        faults = ()  # with deaths, there is another way to three requests
         stop_hooks = [StopHook(lint, "lint", max_blocks=5)]
         config = Config(max_turns=5)
 

@@ -75,8 +75,10 @@ def lint_command(wishes: LintWishes) -> int:
 def _config(path: Path) -> Config:
     try:
         return read_settings(path).config()
-    except (ConfigFileError, ConfigError) as error:
+    except ConfigFileError as error:
         raise Problem(str(error)) from error
+    except ConfigError as error:
+        raise Problem(f"{path}: {error}") from error
 
 
 def _chosen(found: Linted, wishes: LintWishes) -> Linted:

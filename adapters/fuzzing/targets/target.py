@@ -17,7 +17,7 @@ from stepfold.adapters.config_file import ConfigFileError, read_settings
 from stepfold.adapters.fuzzing.driver.runs import Invariant
 from stepfold.adapters.testing.machine.calling import Caller
 from stepfold.effects.setup import Options
-from stepfold.engine import Config
+from stepfold.engine import Config, ConfigError
 
 KEYS: Final = tuple(sorted(set(Options.__annotations__) - {"model", "log", "clock", "ids", "on_command"}))
 Fresh: TypeAlias = Callable[[], Options]
@@ -69,6 +69,8 @@ def target_of(given: str) -> Target:
             return EngineTarget(read_settings(given).config())
         except ConfigFileError as problem:
             raise BadTarget(str(problem)) from problem
+        except ConfigError as problem:
+            raise BadTarget(f"{given}: {problem}") from problem
     return _agent(given)
 
 
