@@ -22,6 +22,7 @@ from stepfold.adapters.proof.worst.rungs import Prices, Rungs
 Table: TypeAlias = list[int]
 Place: TypeAlias = tuple[int, int, bool, int, bool]  # fallbacks and blocks left, raised, recoveries, reacted
 WORK_MAX: Final = 3_000_000  # entries of tables; more would take half a minute
+FREE_MAX: Final = 100_000  # the same of those that are always made
 SCALE: Final = 10**9  # what counts, in units of one wide stretch: of equal runs the one with fewer is best
 
 
@@ -35,27 +36,41 @@ class Dearest:
 
 def dearest_of(rungs: Rungs, prices: Prices) -> Dearest:
     """Return what ``rungs.requests`` requests count at most; an upper bound where that takes too long."""
+    entries = rungs.requests + 1
     scaled = Prices(prices.answer * SCALE, prices.raised * SCALE, prices.summary * SCALE)
-    free = _Tables(attrs.evolve(rungs, hooks=()), scaled)
+    narrow = attrs.evolve(rungs, hooks=())
+    loops = _count(narrow) * entries > FREE_MAX
+    if loops:  # no run has more recoveries than requests; fewer may make it less
+        narrow = attrs.evolve(narrow, recoveries=0)
+    if _count(narrow) * entries > WORK_MAX:
+        return Dearest(rungs.requests * max(attrs.astuple(prices)))
+    free = _Tables(narrow, scaled, loops=loops)
     free.fill(None)
     worth = -(-free.whole // SCALE)
+    if loops and rungs.recoveries < rungs.requests:
+        return Dearest(worth)
     if -free.whole % SCALE < rungs.wide:
         return Dearest(worth, tuple(_trips([free], 0)))
     sweeps: list[_Tables] = []
-    for _ in range(rungs.wide):
-        sweeps.append(_Tables(rungs, prices))
-        if len(sweeps) * len(sweeps[0].places) * (rungs.requests + 1) > WORK_MAX:
+    for number in range(1, rungs.wide + 1):
+        if number * _count(rungs) * entries > WORK_MAX:
             return Dearest(worth)
+        sweeps.append(_Tables(rungs, prices))
         sweeps[-1].fill(sweeps[-2] if len(sweeps) > 1 else None, endless=False)
     return Dearest(sweeps[-1].whole, tuple(_trips(sweeps, 1)))
 
 
 class _Tables:
-    """The tables of one question, made together, from few requests to many."""
+    """
+    The tables of one question, made together, from few requests to many.
 
-    def __init__(self, rungs: Rungs, prices: Prices) -> None:
+    Where it *loops*, a further recovery is always left: it leads to where it came from.
+    """
+
+    def __init__(self, rungs: Rungs, prices: Prices, loops: bool = False) -> None:
         self.rungs = rungs
         self.prices = prices
+        self.loops = loops
         self.places = _places(rungs)
         self.begun: dict[Place, Table] = {
             place: [] for place in self.places
@@ -118,10 +133,18 @@ class _Tables:
         fallbacks, blocks, raised, used, reacted = place
         if not raised:
             yield Way.CUT, (fallbacks, blocks, True, used, reacted)
+        elif self.loops:
+            yield Way.CUT, place
         elif used < self.rungs.recoveries:
             yield Way.CUT, (fallbacks, blocks, True, used + 1, reacted)
         if blocks:
             yield Way.BLOCK, (fallbacks, blocks - 1, not self.rungs.raises, 0, reacted)
+
+
+def _count(rungs: Rungs) -> int:
+    """Return how many places there are, without making them."""
+    ladder = rungs.recoveries + 1 + rungs.raises
+    return (rungs.fallbacks + 1) * (rungs.blocks + 1) * ladder * (1 + rungs.reacts)
 
 
 def _places(rungs: Rungs) -> list[Place]:
