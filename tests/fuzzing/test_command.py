@@ -49,6 +49,18 @@ def boom():
     raise RuntimeError("no database")
 
 
+async def later():
+    return {"tools": [read]}
+
+
+def leaves():
+    raise SystemExit(5)
+
+
+def odd():
+    return {"tools": [read], "config": 3}
+
+
 def wrong():
     return {"tool": [read]}
 
@@ -73,6 +85,7 @@ ten = 10
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "fuzzed_agent.py").write_text(AGENT, encoding="utf-8")
     (tmp_path / "costly.toml").write_text("max_cost = 5\n")
+    (tmp_path / "leaving_agent.py").write_text("raise SystemExit(7)\n")
     return tmp_path
 
 
@@ -91,6 +104,13 @@ def folder(tmp_path: Path) -> Path:
         (["--fault", "nonsense"], "there is no such fault; allowed are failures"),
         (["--invariant", "fuzzed_agent:nope"], "there is no nope in fuzzed_agent"),
         (["--invariant", "fuzzed_agent:ten"], "it is int; wanted a function"),
+        (["--invariant", "fuzzed_agent"], "'fuzzed_agent': wanted module:name"),
+        (["--invariant", "fuzzed_agent:boom"], "it is called with before, event, effects, after: too many"),
+        (["--invariant", "fuzzed_agent:later"], "it is async; wanted a plain function"),
+        (["fuzzed_agent:later"], "it is async; wanted a plain function"),
+        (["fuzzed_agent:leaves"], "SystemExit: 5"),
+        (["fuzzed_agent:odd"], "fuzzed_agent:odd: config is 3 (int); wanted a Config"),
+        (["leaving_agent:x"], "leaving_agent does not import: SystemExit: 7"),
         (["--corpus", "fuzzed_agent.py"], "--corpus fuzzed_agent.py"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -49,3 +49,8 @@ class Broken(Exception):
         super().__init__(f"{rule}: {words}")
         self.rule = rule
         self.words = words
+
+
+def one_line(said: object) -> str:
+    """Return the words of others as one line that steers no terminal."""
+    return "".join(char for char in " ".join(str(said).split()) if char.isprintable())

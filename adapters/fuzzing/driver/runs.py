@@ -18,7 +18,7 @@ import attrs
 from stepfold.adapters.fuzzing.driver.machine import Machine, RanAway
 from stepfold.adapters.fuzzing.driver.orders import MOVING
 from stepfold.adapters.fuzzing.driver.requests import SIGNED
-from stepfold.adapters.fuzzing.driver.rules import Broken, Rule
+from stepfold.adapters.fuzzing.driver.rules import Broken, Rule, one_line
 from stepfold.adapters.fuzzing.driver.setups import HEADER, Setup, setup_of
 from stepfold.adapters.fuzzing.driver.watch import AT_REST, Watch
 from stepfold.adapters.testing.answers import (
@@ -391,7 +391,7 @@ def ask(invariant: Invariant, before: State, event: Event, effects: tuple[Any, .
     name = getattr(invariant, "__name__", repr(invariant))
     try:
         said = invariant(before, event, effects, after)
-    except Exception as problem:
-        raise Broken(Rule.OWN, f"{name}: {type(problem).__name__}: {problem}") from problem
+    except (Exception, SystemExit) as problem:
+        raise Broken(Rule.OWN, f"{name}: {type(problem).__name__}: {one_line(problem)}") from problem
     if said is not None and said is not True and said != "":
-        raise Broken(Rule.OWN, f"{name}: {said}")
+        raise Broken(Rule.OWN, f"{name}: {one_line(said)}")

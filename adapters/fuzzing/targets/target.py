@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import io
 import os
 import sys
@@ -15,7 +16,9 @@ import attrs
 
 from stepfold.adapters.config_file import ConfigFileError, read_settings
 from stepfold.adapters.fuzzing.driver.runs import Invariant
+from stepfold.adapters.scripted import ScriptedModel
 from stepfold.adapters.testing.machine.calling import Caller
+from stepfold.effects.options import checked
 from stepfold.effects.setup import Options
 from stepfold.engine import Config, ConfigError
 
@@ -49,6 +52,7 @@ class AgentTarget:
 
 
 Target: TypeAlias = EngineTarget | AgentTarget
+ASKED: Final = ("before", "event", "effects", "after")
 
 
 def target_of(given: str) -> Target:
@@ -75,7 +79,8 @@ def target_of(given: str) -> Target:
 
 
 def _agent(given: str) -> AgentTarget:
-    found = imported(given, "TARGET")
+    found = imported(given, "TARGET", ", or a config file that ends with .toml")
+    _plain(given, found)
 
     def fresh() -> Options:
         made = found() if callable(found) else found
@@ -92,10 +97,14 @@ def _agent(given: str) -> AgentTarget:
             specs = Caller(options.get("tools", ()), {}).specs
     except BadTarget:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise BadTarget(f"{given}: {type(problem).__name__}: {' '.join(str(problem).split())}") from problem
     if not specs:
         raise BadTarget(f"{given}: it has no tools; without any, fuzz its config file")
+    try:
+        checked(given, {**options, "model": ScriptedModel([])})  # as run would
+    except (TypeError, ValueError) as problem:
+        raise BadTarget(str(problem)) from problem
     return AgentTarget(given, fresh)
 
 
@@ -109,21 +118,34 @@ def invariant_of(given: str) -> Invariant:
     found = imported(given, "--invariant")
     if not callable(found):
         raise BadTarget(f"--invariant {given}: it is {type(found).__name__}; wanted a function")
+    _plain(f"--invariant {given}", found)
+    try:
+        inspect.signature(found).bind(*ASKED)
+    except TypeError as problem:
+        raise BadTarget(f"--invariant {given}: it is called with {', '.join(ASKED)}: {problem}") from problem
+    except ValueError:  # it does not tell what it takes
+        pass
     invariant: Invariant = found
     return invariant
 
 
-def imported(given: str, what: str) -> Any:
-    """Return what ``module:name`` names; modules of the current folder are found."""
+def _plain(named: str, found: Any) -> None:
+    """Raise ``BadTarget`` where *found* is async: nobody awaits it."""
+    if inspect.iscoroutinefunction(found):
+        raise BadTarget(f"{named}: it is async; wanted a plain function")
+
+
+def imported(given: str, what: str, more: str = "") -> Any:
+    """Return what ``module:name`` names, modules of the current folder included; *more* is allowed, too."""
     module, colon, name = given.partition(":")
     if not colon or not module or not name:
-        raise BadTarget(f"{what} {given!r}: wanted module:name, or a config file that ends with .toml")
+        raise BadTarget(f"{what} {given!r}: wanted module:name{more}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         with _quiet():
             found: Any = importlib.import_module(module)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         words = " ".join(str(problem).split())
         raise BadTarget(
             f"{what} {given}: {module} does not import: {type(problem).__name__}: {words}"
